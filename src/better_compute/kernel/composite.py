@@ -1,0 +1,119 @@
+"""Methods that run other methods: decide many with no transaction open, then run them in one transaction.
+
+A composite method (`transaction="manual"`) checks each call first. Checking parses nothing and writes nothing; it
+resolves and decides exactly as a direct call would, and answers a `Checked`. What an earlier checked call is about to
+create counts as in view for the later ones, with its planned attributes. `invoke` then runs a checked call inside the
+composite's own transaction, with an audit row of its own (seed 000, Apply). A host that was built without composite
+methods answers UNSUPPORTED.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from better_compute.base.errors import ComputeError, ErrorCode
+from better_compute.base.ids import new_id
+from better_compute.base.models import TenantInput
+from better_compute.db.errors import DatabaseRefusal
+from better_compute.db.tx import Tx
+from better_compute.kernel.audit import allow_row
+from better_compute.kernel.call import Call
+from better_compute.kernel.deployment import Deployment
+from better_compute.kernel.effects import WRITE_EFFECTS
+from better_compute.kernel.iam import Decision
+from better_compute.kernel.idempotency import CLAIM_KEY, Claim, claim_of
+from better_compute.kernel.method import AnyMethod
+from better_compute.kernel.projection import still_holds
+from better_compute.kernel.resources import Resource
+from better_compute.kernel.runs import BasisMoved, refusal_error
+
+Decide = Callable[[AnyMethod, Call, Any], Awaitable[Decision]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A call that was decided and may be invoked."""
+
+    method: AnyMethod
+    input: TenantInput
+    call: Call
+    decision: Decision
+    claim: Claim | None
+
+
+class Composite:
+    """What a composite method may do beyond an ordinary one."""
+
+    def __init__(self, deployment: Deployment, outer: Call, decide: Decide) -> None:
+        self._deployment = deployment
+        self._outer = outer
+        self._decide = decide
+        self._planned: dict[tuple[str, str], Resource] = {}
+        self._rested_on: dict[tuple[str, str, str], Resource] = {}
+
+    async def check(self, method: AnyMethod, input: TenantInput) -> Checked:
+        """Decides a call for the outer caller; ACCESS_DENIED, NOT_FOUND or TENANT_INACTIVE as the direct call would."""
+        outer = self._outer
+        if method.transaction != "write":
+            raise ComputeError(ErrorCode.UNSUPPORTED, f"{method.name} cannot run inside another call.")
+        claim = claim_of(method.name, method.makes, outer.caller, input) if method.makes else None
+        fresh = new_id(method.makes, self._deployment.clock.now_ms()) if method.makes else ""
+        call = Call(
+            self._deployment,
+            caller=outer.caller,
+            tenant_id=input.tenant_id,
+            method=method,
+            request_id=outer.request_id,
+            object_id=claim.object_id if claim is not None else fresh,
+            planned=self._planned,
+        )
+        named = [value for name in method.acts_in if isinstance(value := getattr(input, name, None), str)]
+        self._deployment.gate.check(outer.caller, named, mutates=True)
+        decision = await self._decide(method, call, input)
+        if call.resource is not None:
+            decided = call.resource
+            self._rested_on.setdefault((decided.tenant_id, decided.type, decided.id), decided)
+        if method.planned is not None:
+            resource = await method.planned(call, input)
+            self._planned[resource.type, resource.id] = resource
+        return Checked(method=method, input=input, call=call, decision=decision, claim=claim)
+
+    @asynccontextmanager
+    async def transaction(
+        self, *, isolation: Literal["read committed", "repeatable read"] = "repeatable read"
+    ) -> AsyncIterator[Tx]:
+        """The one transaction of the composite; what the outer call emits, wakes or projects is written at its end.
+
+        Raises `BasisMoved` before anything ran when what any checked call was decided on has changed. Later changes
+        can only be the composite's own.
+        """
+        outer = self._outer
+        async with self._deployment.database.transaction(isolation=isolation) as tx:
+            for resource in self._rested_on.values():
+                if not await still_holds(tx, resource):
+                    raise BasisMoved
+            outer.bind(tx)
+            try:
+                yield tx
+                outer.effects.add_audit(allow_row(outer, Decision(allowed=True, reason="allowed")))
+                await tx.run(WRITE_EFFECTS, **outer.effects.params())
+            finally:
+                outer.bind(None)
+
+    async def invoke(self, tx: Tx, checked: Checked) -> Any:
+        """Runs a checked call inside the transaction."""
+        call = checked.call
+        call.bind(tx)
+        call.effects.clear()
+        try:
+            if checked.claim is not None:
+                await tx.one(CLAIM_KEY, **checked.claim.params())
+            answer = await checked.method.run(call, checked.input)
+            call.effects.add_audit(replace(allow_row(call, checked.decision), metadata=call.metadata))
+            await tx.run(WRITE_EFFECTS, **call.effects.params())
+        except DatabaseRefusal as refusal:
+            raise refusal_error(refusal) from refusal
+        finally:
+            call.bind(None)
+        return answer
