@@ -1,0 +1,1 @@
+"""The rules of every call and every background step; knows no feature."""

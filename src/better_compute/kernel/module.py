@@ -5,15 +5,17 @@ manifests; nothing central is edited when a module is added (docs/adding-a-kind.
 the module keeps in memory (options, indexes), once per deployment.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from better_compute.db.pool import Database
-from better_compute.kernel.deployment import InUse
+from better_compute.kernel.deployment import Deployment, InUse
 from better_compute.kernel.events import EventType
 from better_compute.kernel.hostlink import HostRoute
+from better_compute.kernel.iam import IamPort
 from better_compute.kernel.kinds import Kind
 from better_compute.kernel.method import AnyMethod
 from better_compute.kernel.reconciler import Reconciler
@@ -21,6 +23,9 @@ from better_compute.kernel.resources import ResourceType
 
 Provide = Callable[[Database], object]
 """Builds one object that the module keeps for the life of a deployment."""
+
+Background = Callable[[Deployment, asyncio.Event], Awaitable[None]]
+"""Runs beside the API, in every process that serves it, until the event is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,20 @@ class Module:
     """What the module lets a FleetConfig declare."""
     host_routes: tuple[HostRoute, ...] = ()
     """What the module answers to the host daemon."""
+    background: tuple[Background, ...] = ()
+    """What has to run beside the API in the same process; reconcilers are not that, they run in workers."""
     provides: tuple[Provide, ...] = ()
     uses: Mapping[str, InUse] = field(default_factory=dict)
     """Things of other modules that this one may hold on to, by kind, and how to ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class IamChoice:
+    """Which IAM a deployment uses; made by an adapter's own function such as `embedded(root_tenant_id=...)`."""
+
+    root_tenant_id: str | None
+    """The root tenant as the adapter was told; must agree with the deployment's (seed 004, The root tenant)."""
+    modules: tuple[Module, ...]
+    """What the adapter brings: tables and methods of an embedded IAM, nothing for a remote one."""
+    build: Callable[[Database, bytes, str], IamPort]
+    """Builds the port from the database, the deployment's secret and the root tenant's id."""

@@ -1,0 +1,110 @@
+"""What commands print; the only file of the CLI that does.
+
+A list becomes a table, an object becomes aligned lines, and `--json` prints the answer as it came. Tables are drawn for
+a terminal; into a pipe they are plain columns, so that `grep` and `awk` work.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from better_compute.base.errors import ComputeError
+from better_compute.cli.problems import error_json, error_lines
+
+
+class Output:
+    """Standard output and standard error of one command."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+    def answer(self, value: Any) -> None:
+        """Prints what a method answered."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        elif isinstance(value, Mapping) and isinstance(value.get("items"), list):
+            self._table(value["items"])
+            if value.get("nextCursor"):
+                self.note(f"More: --cursor {value['nextCursor']}")
+        elif isinstance(value, list):
+            self._table(value)
+        elif isinstance(value, Mapping):
+            self._object(value)
+        else:
+            sys.stdout.write(f"{value}\n")
+
+    def text(self, text: str) -> None:
+        """Prints text as it is."""
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+    def styled(self, markup: str) -> None:
+        """Prints a line with rich's markup; plain when not on a terminal."""
+        self._console.print(markup)
+
+    def note(self, text: str) -> None:
+        """Tells a person something that is not part of the answer."""
+        sys.stderr.write(f"{text}\n")
+
+    def refusal(self, error: ComputeError) -> None:
+        """Prints a refusal where it belongs."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(error_json(error), indent=2, ensure_ascii=False) + "\n")
+        else:
+            sys.stderr.write("\n".join(error_lines(error)) + "\n")
+
+    def _table(self, rows: Sequence[Any]) -> None:
+        if not rows:
+            self.note("Nothing to list.")
+            return
+        columns = _columns(rows)
+        if not self._console.is_terminal:
+            self._plain_table(columns, rows)
+            return
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(column, overflow="fold", no_wrap=column in {"id", "name"})
+        for row in rows:
+            table.add_row(*(cell(column, row.get(column)) for column in columns))
+        self._console.print(table)
+
+    def _plain_table(self, columns: list[str], rows: Sequence[Any]) -> None:
+        lines = [columns, *([cell(column, row.get(column)) for column in columns] for row in rows)]
+        widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+        for line in lines:
+            text = "  ".join(value.ljust(width) for value, width in zip(line, widths, strict=True))
+            sys.stdout.write(text.rstrip() + "\n")
+
+    def _object(self, value: Mapping[str, Any]) -> None:
+        width = max((len(key) for key in value), default=0)
+        for key, item in value.items():
+            sys.stdout.write(f"{key.ljust(width)}  {cell(key, item)}\n")
+
+
+def cell(column: str, value: Any) -> str:
+    """One value as a person reads it: times as UTC, maps as `key=value`."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if column.endswith("At") and isinstance(value, int):
+        return datetime.fromtimestamp(value / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={cell(key, item)}" for key, item in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(cell(column, item) for item in value) or "-"
+    return str(value)
+
+
+def _columns(rows: Sequence[Any]) -> list[str]:
+    """Every field that any row has, in the order of first sight; `id` and `name` first, `version` left out."""
+    seen: dict[str, None] = {}
+    for row in rows:
+        seen.update(dict.fromkeys(row))
+    first = [name for name in ("id", "name") if name in seen]
+    return first + [name for name in seen if name not in {"id", "name", "version"}]

@@ -1,0 +1,45 @@
+"""How a failed command ends: `CODE: message` on standard error and an exit status.
+
+Exit 0 is success, 1 a refusal, 2 a usage error, 130 an interruption (design, section 3). With `--json` the refusal is
+the same JSON object as over HTTP, on standard output.
+"""
+
+from typing import Any, Final
+
+from better_compute.base.errors import ComputeError, ErrorCode
+
+EXIT_OK: Final = 0
+EXIT_REFUSED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+HINTS: Final = {
+    ErrorCode.UNAUTHENTICATED: "Set BETTER_COMPUTE_TOKEN to a valid key, or sign in with `better-compute login`.",
+    ErrorCode.QUOTA_EXCEEDED: "Delete what is not needed, or ask the pool's owner for more quota.",
+    ErrorCode.CAPACITY_UNAVAILABLE: "Try a smaller flavor or another pool, or ask the operator to add nodes.",
+    ErrorCode.CONFIG_DRIFT: "Plan again, review what changed, and apply the new plan.",
+    ErrorCode.FLEET_DRIFTED: "Run `better-compute fleet apply` to bring the fleet back to the document.",
+    ErrorCode.PLAN_BLOCKED: "Fix the blocked items in the document, or create new objects instead.",
+    ErrorCode.UNAVAILABLE: "Nothing is lost; run the command again in a moment.",
+}
+"""What to do next, for codes whose message cannot know it."""
+
+
+def error_lines(error: ComputeError) -> list[str]:
+    """What a person reads on standard error."""
+    lines = [str(error)]
+    problems: list[dict[str, str]] = error.details.get("problems", [])
+    if len(problems) > 1:
+        lines.extend(f"  {problem['path']}: {problem['message']}" for problem in problems)
+    hint = HINTS.get(error.code)
+    if hint is not None:
+        lines.append(f"Hint: {hint}")
+    return lines
+
+
+def error_json(error: ComputeError) -> dict[str, Any]:
+    """What a program reads on standard output."""
+    told: dict[str, Any] = {"code": str(error.code), "message": error.message}
+    if error.details:
+        told["details"] = error.details
+    return {"error": told}
