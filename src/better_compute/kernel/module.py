@@ -44,6 +44,8 @@ class Module:
     reconcilers: tuple[Reconciler[Any, Any, Any], ...] = ()
     kinds: tuple[Kind[Any], ...] = ()
     """What the module lets a FleetConfig declare."""
+    commands: tuple[Any, ...] = ()
+    """`Command`s of the CLI kit, for what the derived commands are not enough; the kernel does not look inside."""
     host_routes: tuple[HostRoute, ...] = ()
     """What the module answers to the host daemon."""
     background: tuple[Background, ...] = ()

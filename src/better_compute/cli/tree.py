@@ -1,0 +1,173 @@
+"""The registry as a tree of commands: `better-compute <group> <verb>`.
+
+Only the group that was asked for is built, so that a command's help does not pay for the others. Every method of the
+registry has a command; a module's own `Command` of that name replaces the derived one. What cyclopts refuses is a usage
+error (exit 2); what a method refuses is exit 1.
+"""
+
+import asyncio
+import inspect
+import re
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, Any, Final, Literal
+
+from cyclopts import App as CommandTree
+from cyclopts import CycloptsError, Parameter
+
+from better_compute import __version__
+from better_compute.base.errors import ComputeError
+from better_compute.cli.command import Caller, Command, Context
+from better_compute.cli.fields import Flag, flags_of, input_of
+from better_compute.cli.output import Output
+from better_compute.cli.problems import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
+from better_compute.kernel.method import AnyMethod
+from better_compute.kernel.registry import Registry
+
+OpenCaller = Callable[[str | None, str | None], AbstractAsyncContextManager[Caller]]
+"""Opens the way to the platform, given `--url` and `--config`."""
+
+_WORD_BREAK: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_HELP: Final = ("--help", "-h")
+
+
+def kebab(name: str) -> str:
+    """`providerAccounts` as it is typed: `provider-accounts`."""
+    return _WORD_BREAK.sub("-", name).lower()
+
+
+class Cli:
+    """The commands of one registry."""
+
+    def __init__(self, registry: Registry, open_caller: OpenCaller) -> None:
+        self._registry = registry
+        self._open_caller = open_caller
+        self._commands = {command.name: command for module in registry.modules for command in module.commands}
+
+    def groups(self) -> dict[str, list[str]]:
+        """Every group and its verbs, as typed."""
+        found: dict[str, set[str]] = {}
+        for method in self._registry.methods.values():
+            found.setdefault(_group(method), set()).add(kebab(method.verb))
+        for name in self._commands:
+            group, _, verb = name.partition(" ")
+            found.setdefault(group, set()).add(verb)
+        return {group: sorted(verbs) for group, verbs in sorted(found.items())}
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Runs one command line; answers the exit status and never raises."""
+        output = Output(as_json="--json" in arguments)
+        tree = self._tree(arguments[0] if arguments else "", output)
+        try:
+            status = tree(list(arguments), exit_on_error=False, print_error=False)
+        except CycloptsError as error:
+            sys.stderr.write(f"{error}\nTry `better-compute {' '.join(_words(arguments))} --help`.\n")
+            return EXIT_USAGE
+        except ComputeError as error:
+            output.refusal(error)
+            return EXIT_REFUSED
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
+        return status if isinstance(status, int) else EXIT_OK
+
+    def _tree(self, group: str, output: Output) -> CommandTree:
+        tree = CommandTree(
+            name="better-compute", version=__version__, result_action="return_value", help_flags=list(_HELP)
+        )
+        if group not in self.groups():
+            return tree
+        branch = CommandTree(name=group, help=f"The {group} of the platform.")
+        for method in self._registry.methods.values():
+            name = f"{group} {kebab(method.verb)}"
+            if _group(method) == group and name not in self._commands:
+                branch.command(self._derived(method, output), name=kebab(method.verb))
+        for name, command in self._commands.items():
+            if name.partition(" ")[0] == group:
+                branch.command(self._own(command, output), name=name.partition(" ")[2])
+        tree.command(branch)
+        return tree
+
+    def _derived(self, method: AnyMethod, output: Output) -> Callable[..., int]:
+        flags = flags_of(method)
+
+        async def call(context: Context, values: dict[str, Any]) -> int | None:
+            answer = await context.caller.call(method.name, input_of(flags, values), surface=method.surface)
+            context.output.answer(answer)
+            return EXIT_OK
+
+        return self._command(method.described, [_parameter(flag) for flag in flags], call, output)
+
+    def _own(self, command: Command, output: Output) -> Callable[..., int]:
+        parameters = list(inspect.signature(command.run, eval_str=True).parameters.values())[1:]
+
+        async def call(context: Context, values: dict[str, Any]) -> int | None:
+            return await command.run(context, **values)
+
+        return self._command(inspect.getdoc(command.run) or "", parameters, call, output)
+
+    def _command(
+        self,
+        described: str,
+        parameters: list[inspect.Parameter],
+        call: Callable[[Context, dict[str, Any]], Awaitable[int | None]],
+        output: Output,
+    ) -> Callable[..., int]:
+        signature = inspect.Signature([*parameters, *_COMMON])
+
+        def run(*positional: Any, **named: Any) -> int:
+            values = dict(signature.bind(*positional, **named).arguments)
+            url, config = values.pop("url", None), values.pop("config", None)
+            values.pop("json", None)
+
+            async def in_loop() -> int | None:
+                async with self._open_caller(url, config) as caller:
+                    interactive = sys.stdout.isatty() and not output.as_json
+                    return await call(Context(caller=caller, output=output, interactive=interactive), values)
+
+            return asyncio.run(in_loop()) or EXIT_OK
+
+        run.__signature__ = signature  # type: ignore[attr-defined]  # how cyclopts learns the flags
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
+        run.__doc__ = described
+        return run
+
+
+def _common(name: str, annotation: Any, described: str) -> inspect.Parameter:
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[annotation, Parameter(name=f"--{name}", help=described, negative=())],
+    )
+
+
+_COMMON: Final = [
+    _common("url", str | None, "The platform's URL; default BETTER_COMPUTE_URL, else this machine's configuration."),
+    _common("config", str | None, "The configuration as module:attribute; default compute.py in this folder."),
+    _common("json", bool | None, "Print JSON and nothing else."),
+]
+
+
+def _parameter(flag: Flag) -> inspect.Parameter:
+    kinds: dict[str, Any] = {"switch": bool, "list": list[str], "map": list[str]}
+    plain: Any = Literal[flag.choices] if flag.choices else kinds.get(flag.kind, str)
+    annotation = plain if flag.required else plain | None
+    kind = inspect.Parameter.POSITIONAL_ONLY if flag.positional else inspect.Parameter.KEYWORD_ONLY
+    name = flag.flag.removeprefix("--").upper() if flag.positional else flag.flag
+    help_text = flag.described + (" Written KEY=VALUE, once per key." if flag.kind == "map" else "")
+    negative: Any = () if flag.kind != "switch" else None
+    return inspect.Parameter(
+        flag.parameter,
+        kind,
+        default=inspect.Parameter.empty if flag.required else None,
+        annotation=Annotated[annotation, Parameter(name=name, help=help_text, negative=negative)],
+    )
+
+
+def _group(method: AnyMethod) -> str:
+    return kebab(method.group)
+
+
+def _words(arguments: Sequence[str]) -> list[str]:
+    return [word for word in arguments[:2] if not word.startswith("-")]
