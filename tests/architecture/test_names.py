@@ -1,0 +1,72 @@
+"""Names that tell nothing are not used, and a module's manifest says what it imports."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[2] / "src" / "better_compute"
+EMPTY_WORDS = re.compile(r"(Manager|Helper|Base|Impl|Util|Utils|Data|Info)$")
+EMPTY_FILES = {"utils.py", "helpers.py", "common.py", "misc.py", "util.py"}
+CONTAINERS = ("modules", "identity")
+
+
+def sources() -> list[Path]:
+    return [path for path in sorted(SRC.rglob("*.py")) if "tests" not in path.parts]
+
+
+def features() -> list[Path]:
+    return [path.parent for name in CONTAINERS for path in sorted((SRC / name).glob("*/module.py"))]
+
+
+def test_no_file_is_called_after_nothing() -> None:
+    assert not [str(path) for path in sources() if path.name in EMPTY_FILES]
+
+
+def test_no_class_name_ends_in_an_empty_word() -> None:
+    found = []
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and EMPTY_WORDS.search(node.name):
+                found.append(f"{path}:{node.lineno} {node.name}")
+    assert not found
+
+
+@pytest.mark.parametrize("feature", features(), ids=lambda path: path.name)
+def test_a_manifest_requires_exactly_what_the_module_imports(feature: Path) -> None:
+    container = feature.parent.name
+    pattern = re.compile(rf"better_compute\.{container}\.([a-z_]+)")
+    imported: set[str] = set()
+    for path in feature.glob("**/*.py"):
+        if "tests" not in path.relative_to(feature).parts:
+            imported |= _imported(path, pattern)
+    imported.discard(feature.name)
+    assert imported == _required(feature / "module.py")
+
+
+def _imported(path: Path, pattern: re.Pattern[str]) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and (match := pattern.match(node.module)):
+            names.add(match[1])
+    return names
+
+
+def _required(manifest: Path) -> set[str]:
+    for node in ast.walk(ast.parse(manifest.read_text())):
+        if isinstance(node, ast.keyword) and node.arg == "requires":
+            return {str(ast.literal_eval(item)) for item in getattr(node.value, "elts", [])}
+    return set()
+
+
+def test_no_import_stands_inside_a_function() -> None:
+    found = []
+    for path in sources():
+        if path.name == "processes.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = [one for one in ast.walk(node) if isinstance(one, ast.Import | ast.ImportFrom)]
+                found.extend(f"{path}:{one.lineno}" for one in inner)
+    assert not found
