@@ -27,9 +27,8 @@ def test_no_file_is_called_after_nothing() -> None:
 def test_no_class_name_ends_in_an_empty_word() -> None:
     found = []
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) and EMPTY_WORDS.search(node.name):
-                found.append(f"{path}:{node.lineno} {node.name}")
+        classes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+        found.extend(f"{path}:{node.lineno} {node.name}" for node in classes if EMPTY_WORDS.search(node.name))
     assert not found
 
 
