@@ -20,7 +20,12 @@ CLAIM_CALL: Final = """idempotency_v1(
   %(key_object)s::text, %(key_tenant)s::text, %(key_method)s::text, %(key_fingerprint)s::text)"""
 """The claim, to be put first in the select list of a hot statement."""
 
-CLAIM_KEY: Final = Query(name="idempotency.claim", sql=f"select {CLAIM_CALL}", row=bool)
+CLAIM_KEY: Final = Query(
+    name="idempotency.claim",
+    sql=f"select {CLAIM_CALL}",
+    row=bool,
+    crosses_tenants="the function takes the tenant of the call that claims",
+)
 
 FIND_KEY: Final = Query(
     name="idempotency.find",

@@ -155,7 +155,8 @@ class Worker:
 
     async def _holds(self, tx: Tx, claimed: Claimed) -> bool:
         ident = {"reconciler": claimed.reconciler, "key": claimed.key, "lease": claimed.lease}
-        return bool(await tx.maybe(HOLD, **ident))
+        held: bool | None = await tx.maybe(HOLD, **ident)
+        return held is True
 
     async def _renew(self, claimed: Claimed) -> None:
         ident = {"reconciler": claimed.reconciler, "key": claimed.key, "lease": claimed.lease}

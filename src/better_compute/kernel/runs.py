@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.db.errors import BASIS_MOVED, NO_CAPACITY, OVER_QUOTA, DatabaseRefusal
+from better_compute.db.tx import Isolation
 from better_compute.kernel.call import Call
 from better_compute.kernel.effects import WRITE_EFFECTS, AuditRow
 from better_compute.kernel.idempotency import CLAIM_KEY, NO_CLAIM, Claim
@@ -25,7 +26,7 @@ class BasisMoved(Exception):  # noqa: N818  # not an error: the envelope decides
 
 async def run_in_transaction(method: AnyMethod, call: Call, given: Any, *, audit: AuditRow, claim: Claim | None) -> Any:
     """One transaction around the method; effects and audit row are written at its end."""
-    isolation = "repeatable read" if method.transaction == "snapshot" else "read committed"
+    isolation: Isolation = "repeatable read" if method.transaction == "snapshot" else "read committed"
     async with call.deployment.database.transaction(read_only=not method.mutates, isolation=isolation) as tx:
         call.bind(tx)
         try:

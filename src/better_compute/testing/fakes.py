@@ -102,7 +102,10 @@ class FakeIam:
 
     async def subtree(self, tenant_id: str) -> list[Tenant]:
         below = [tenant.id for tenant in self.tenants.values() if tenant.parent_id == tenant_id]
-        return [self.tenants[tenant_id], *(tenant for child in below for tenant in await self.subtree(child))]
+        found = [self.tenants[tenant_id]]
+        for child in below:
+            found.extend(await self.subtree(child))
+        return found
 
     async def inactive_tenants(self) -> Mapping[str, TenantStatus]:
         return {tenant.id: tenant.status for tenant in self.tenants.values() if tenant.status != "active"}

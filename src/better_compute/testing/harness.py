@@ -70,7 +70,7 @@ async def open_clone(described: BetterCompute) -> AsyncIterator[App]:
     """Opens any described deployment on a fresh, migrated database."""
     async with (
         clone(described.sources) as url,
-        described.open(DatabaseSettings(url=url, max_size=8), secret=SECRET) as app,
+        described.open(DatabaseSettings(url=url, pool_size=8), secret=SECRET) as app,
     ):
         yield app
 
