@@ -52,7 +52,7 @@ class BetterCompute:
 
     def _build(self, database: Database, secret: bytes) -> "App":
         iam = self.iam.build(database, secret, self.root_tenant_id)
-        objects: dict[type[Any], Any] = {type(iam): iam}
+        objects: dict[type[Any], Any] = {type(iam): iam, Registry: self.registry}
         for module in self.registry.modules:
             for provide in module.provides:
                 provided = provide(database)

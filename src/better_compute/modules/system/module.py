@@ -1,0 +1,9 @@
+"""The manifest of `system`."""
+
+from pathlib import Path
+from typing import Final
+
+from better_compute.kernel.module import Module
+from better_compute.modules.system.methods import list_methods, read_version
+
+MODULE: Final = Module(name="system", package=Path(__file__).parent, methods=(read_version, list_methods))
