@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from better_compute.cli.output import Output
+from better_compute.kernel.method import Surface
 
 
 class Caller(Protocol):
     """Carries calls, in this process or to a URL."""
 
-    async def call(self, name: str, fields: Mapping[str, Any], *, surface: str = "compute") -> Any:
+    async def call(self, name: str, fields: Mapping[str, Any], *, surface: Surface = "compute") -> Any:
         """Calls a method with camelCase fields; answers plain JSON values."""
 
 

@@ -20,6 +20,7 @@ import httpx2
 from better_compute.base.errors import RETRYABLE, ComputeError, ErrorCode
 from better_compute.base.models import camel
 from better_compute.kernel.api import Api
+from better_compute.kernel.method import Surface
 
 TRIES: Final = 4
 TIMEOUT_SECONDS: Final = 60.0
@@ -43,7 +44,7 @@ class Client:
     ) -> None:
         await self._http.aclose()
 
-    async def call(self, name: str, fields: Mapping[str, Any], *, surface: str = "compute") -> Any:
+    async def call(self, name: str, fields: Mapping[str, Any], *, surface: Surface = "compute") -> Any:
         """Calls a method by name with camelCase fields; answers plain JSON values."""
         return await self._call(name, fields, token=self._token, surface=surface)
 
@@ -51,7 +52,7 @@ class Client:
         outside = {camel(key): value for key, value in fields.items()}
         return await self._call(name, outside, token=credential, surface="compute")
 
-    async def _call(self, name: str, fields: Mapping[str, Any], *, token: str | None, surface: str) -> Any:
+    async def _call(self, name: str, fields: Mapping[str, Any], *, token: str | None, surface: Surface) -> Any:
         path = f"/api/{surface}/{name.replace('.', '/', 1)}"
         body = json.dumps(fields)
         headers = {"content-type": "application/json"}

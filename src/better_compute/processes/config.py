@@ -55,7 +55,7 @@ def _import_file(file: Path) -> ModuleType:
 
 
 def _described(module: ModuleType, attribute: str) -> BetterCompute:
-    found = getattr(module, attribute, None)
+    found: object = getattr(module, attribute, None)
     if not isinstance(found, BetterCompute):
         raise _misconfigured(
             f"{module.__name__} has no `{attribute}` made by better_compute(...); "

@@ -10,16 +10,18 @@ import contextlib
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import uvicorn
 from cyclopts import App as CommandTree
 from cyclopts import Parameter
 
-from better_compute.app import App
+from better_compute.app import App, BetterCompute
 from better_compute.http.app import http_app
 from better_compute.http.asgi import AsgiApp, Receive, Scope, Send
 from better_compute.kernel.observe import configure_logging, log
+from better_compute.kernel.settings import Settings
 from better_compute.processes.config import find_config
 from better_compute.processes.database import (
     database_settings,
@@ -68,18 +70,17 @@ def serve(
     config
         The configuration as module:attribute; default compute.py in this folder.
     """
-    return asyncio.run(_prepare_and_serve(host, port, workers, with_worker=with_worker, migrate=migrate, config=config))
-
-
-async def _prepare_and_serve(
-    host: str | None, port: int | None, workers: int | None, *, with_worker: bool, migrate: bool, config: str | None
-) -> int:
     settings = settings_here()
-    described = find_config(config)
     os.environ["BETTER_COMPUTE_SECRET"] = deployment_secret(settings).decode()
     os.environ[WITH_WORKER] = "1" if with_worker else ""
     if config is not None:
         os.environ[CONFIG] = config
+    heard = replace(settings, host=host or settings.host, port=port or settings.port)
+    processes = workers or max(1, (os.cpu_count() or 1) // 2)
+    return asyncio.run(_prepare_and_serve(find_config(config), heard, processes, migrate=migrate))
+
+
+async def _prepare_and_serve(described: BetterCompute, settings: Settings, workers: int, *, migrate: bool) -> int:
     async with database_url(settings) as url:
         os.environ["BETTER_COMPUTE_DATABASE_URL"] = url
         if migrate:
@@ -87,8 +88,8 @@ async def _prepare_and_serve(
         server = uvicorn.Config(
             "better_compute.processes.serve:asgi_app",
             factory=True,
-            host=host or settings.host,
-            port=port or settings.port,
+            host=settings.host,
+            port=settings.port,
             loop="uvloop",
             http="httptools",
             log_level="warning",
@@ -97,7 +98,7 @@ async def _prepare_and_serve(
             server_header=False,
             date_header=False,
         )
-        await _run_servers(server, workers or max(1, (os.cpu_count() or 1) // 2))
+        await _run_servers(server, workers)
     return 0
 
 
