@@ -86,6 +86,11 @@ def conninfo(settings: DatabaseSettings, *, url: str | None = None) -> str:
         raise ComputeError(ErrorCode.INVALID_CONFIG, "The database URL is no libpq connection string.") from error
 
 
+def with_database(url: str, name: str) -> str:
+    """The same connection string for another database of the server."""
+    return make_conninfo(url, dbname=name)
+
+
 def connection_options(settings: DatabaseSettings) -> dict[str, Any]:
     """What psycopg is told beside the connection string."""
     return {"autocommit": True, "context": _ADAPTERS, "prepare_threshold": settings.prepare_threshold}
