@@ -1,4 +1,4 @@
-"""What `dev` made and `demo` needs: the URL and the tokens, in `.better-compute/dev.json`, readable by its owner only."""
+"""What `dev` made and `demo` needs: URL and tokens, in `.better-compute/dev.json`, readable by its owner only."""
 
 import json
 import os
