@@ -132,7 +132,7 @@ class Inventory(Document):
     memory_bytes: Count
     """MemTotal: what the kernel manages, huge pages included."""
     numa_nodes: Annotated[tuple[NumaNode, ...], Field(max_length=1024)] = ()
-    """By number; empty when the kernel does not say."""
+    """By number, never empty on a real machine."""
     data_store: DataStore
     """Where disks go."""
     gpus: Annotated[tuple[Gpu, ...], Field(max_length=256)] = ()
