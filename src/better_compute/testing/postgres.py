@@ -12,12 +12,13 @@ The server ends with the process that started it, also when that is killed.
 
 import asyncio
 import atexit
+import fcntl
 import hashlib
 import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +40,10 @@ FAST: Final = {
 """Settings for data that nobody will miss."""
 
 
+PREFIX: Final = "bc-tests-"
+"""What the folders of test servers are called."""
+
+
 class TestServer:
     """The server of one test run, started when it is first needed."""
 
@@ -48,11 +53,14 @@ class TestServer:
         self._url: str | None = None
         self._server: EmbeddedPostgres | None = None
         self._folder: Path | None = None
+        self.templates: set[str] = set()
+        """Names of the templates that are known to be there."""
 
     async def url(self) -> str:
         """Where the server is; starts it if nobody did."""
         if self._url is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="bc-tests-"))
+            _remove_leftovers()
+            self._folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_roomy_memory()))
             # The server's own user must get to its data, which is protected by folders of its own further down.
             self._folder.chmod(0o711)
             self._server = EmbeddedPostgres(self._folder, settings=FAST)
@@ -73,6 +81,7 @@ class TestServer:
         asyncio.run(self._server.stop())
         shutil.rmtree(self._folder, ignore_errors=True)
         self._server = self._folder = self._url = None
+        self.templates.clear()
 
 
 SERVER: Final = TestServer()
@@ -117,13 +126,33 @@ async def _fresh_database(template: str) -> AsyncIterator[str]:
         await _run(url, f"drop database {name} with (force)")
 
 
-STRATEGY: Final = "wal_log"
+STRATEGY: Final = "file_copy"
+"""9 ms in memory against 21 for wal_log, which writes every page twice."""
+
+
+def _roomy_memory() -> Path | None:
+    """A file system in memory, where one with room is: making a database's 300 files costs ext4 200 ms of CPU time
+    when as many were deleted a moment before."""
+    memory = Path("/dev/shm")  # noqa: S108  # a folder of our own is made inside
+    if memory.is_dir() and shutil.disk_usage(memory).free > 2**30:
+        return memory
+    return None
+
+
+def _remove_leftovers() -> None:
+    """Frees what killed runs left behind: folders whose lock nobody holds."""
+    for lock in Path(_roomy_memory() or tempfile.gettempdir()).glob(f"{PREFIX}*/lock"):
+        with suppress(OSError), lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 async def _template(sources: Sequence[Source]) -> str:
     """Makes the template unless some process of this run did; it takes its name only when it is whole."""
     key = template_key(sources)
     url = await SERVER.url()
+    if key in SERVER.templates:
+        return key
     async with await connect(DatabaseSettings(url=url, statement_timeout_seconds=0)) as connection:
         await connection.execute("select pg_advisory_lock(hashtext(%s))", (key,))
         cursor = await connection.execute("select 1 from pg_database where datname = %s", (key,))
@@ -132,6 +161,7 @@ async def _template(sources: Sequence[Source]) -> str:
             await connection.execute(f"create database {unfinished} template template0".encode())
             await migrate(with_database(url, unfinished), sources)
             await connection.execute(f"alter database {unfinished} rename to {key}".encode())
+    SERVER.templates.add(key)
     return key
 
 
