@@ -24,6 +24,7 @@ from better_compute.kernel.envelope import Envelope
 from better_compute.kernel.gate import TenantGate
 from better_compute.kernel.iam import IamPort
 from better_compute.kernel.module import IamChoice, Module
+from better_compute.kernel.observe import configure_logging
 from better_compute.kernel.projection import Views
 from better_compute.kernel.reconciler import Worker
 from better_compute.kernel.registry import Registry, build_registry
@@ -44,6 +45,7 @@ class BetterCompute:
     @asynccontextmanager
     async def open(self, settings: DatabaseSettings, *, secret: bytes) -> AsyncIterator["App"]:
         """Connects and builds; the database must have been migrated."""
+        configure_logging()
         database = await Database.open(settings)
         try:
             yield self._build(database, secret)

@@ -15,14 +15,14 @@ from typing import Any, Literal
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.base.ids import new_id
 from better_compute.base.models import TenantInput
-from better_compute.db.errors import DatabaseRefusal
+from better_compute.db.errors import ConstraintViolated, DatabaseRefusal, SerializationLost
 from better_compute.db.tx import Tx
 from better_compute.kernel.audit import allow_row
 from better_compute.kernel.call import Call
 from better_compute.kernel.deployment import Deployment
 from better_compute.kernel.effects import WRITE_EFFECTS
 from better_compute.kernel.iam import Decision
-from better_compute.kernel.idempotency import CLAIM_KEY, Claim, claim_of
+from better_compute.kernel.idempotency import CLAIM_KEY, FIND_KEY, Claim, claim_of, key_reused, object_gone
 from better_compute.kernel.method import AnyMethod
 from better_compute.kernel.projection import still_holds
 from better_compute.kernel.resources import Resource
@@ -108,7 +108,9 @@ class Composite:
         call.effects.clear()
         try:
             if checked.claim is not None:
-                await tx.one(CLAIM_KEY, **checked.claim.params())
+                earlier = await _claim_or_stored(tx, checked, checked.claim)
+                if earlier is not None:
+                    return earlier
             answer = await checked.method.run(call, checked.input)
             call.effects.add_audit(replace(allow_row(call, checked.decision), metadata=call.metadata))
             await tx.run(WRITE_EFFECTS, **call.effects.params())
@@ -117,3 +119,21 @@ class Composite:
         finally:
             call.bind(None)
         return answer
+
+
+async def _claim_or_stored(tx: Tx, checked: Checked, claim: Claim) -> Any | None:
+    """Claims the key, or answers what an earlier call with it made; a collision right now runs the composite again."""
+    known = await tx.maybe(FIND_KEY, object_id=claim.object_id, tenant_id=claim.tenant_id)
+    if known is None:
+        try:
+            await tx.one(CLAIM_KEY, **claim.params())
+        except ConstraintViolated as error:
+            raise SerializationLost(f"{claim.method_name} met itself") from error
+        return None
+    if known != claim.fingerprint:
+        raise key_reused()
+    assert checked.method.stored is not None
+    earlier = await checked.method.stored(checked.call, claim.object_id)
+    if earlier is None:
+        raise object_gone()
+    return earlier

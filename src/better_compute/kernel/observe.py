@@ -16,7 +16,7 @@ log: Final = structlog.get_logger()
 
 
 def configure_logging(*, json_lines: bool = True) -> None:
-    """Sets up logging for a server process; called once, by the process itself."""
+    """Sets up logging; done when a deployment is opened. Tracebacks never show values, which may be secrets."""
     renderer = structlog.processors.JSONRenderer() if json_lines else structlog.dev.ConsoleRenderer()
     structlog.configure(
         processors=[

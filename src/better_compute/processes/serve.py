@@ -20,7 +20,7 @@ from cyclopts import Parameter
 from better_compute.app import App, BetterCompute
 from better_compute.http.app import http_app
 from better_compute.http.asgi import AsgiApp, Receive, Scope, Send
-from better_compute.kernel.observe import configure_logging, log
+from better_compute.kernel.observe import log
 from better_compute.kernel.settings import Settings
 from better_compute.processes.config import find_config
 from better_compute.processes.database import (
@@ -113,7 +113,6 @@ async def _run_servers(config: uvicorn.Config, workers: int) -> None:
 
 def asgi_app() -> AsgiApp:
     """What each server process runs."""
-    configure_logging()
     return ServedDeployment(os.environ.get(CONFIG), with_worker=bool(os.environ.get(WITH_WORKER)))
 
 

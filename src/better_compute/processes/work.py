@@ -6,7 +6,6 @@ import signal
 
 from cyclopts import App as CommandTree
 
-from better_compute.kernel.observe import configure_logging
 from better_compute.processes.config import find_config
 from better_compute.processes.local import open_app
 
@@ -33,7 +32,6 @@ def work(reconciler: str | None = None, key: str = "all", /, *, once: bool = Fal
     config
         The configuration as module:attribute; default compute.py in this folder.
     """
-    configure_logging()
     return asyncio.run(_work(reconciler if once else None, key, config))
 
 
