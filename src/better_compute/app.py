@@ -5,6 +5,7 @@ connects to the database, builds the IAM and every object that modules provide, 
 two places (the root tenant) must agree; a misfit is INVALID_CONFIG before anything was opened.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -30,6 +31,9 @@ from better_compute.kernel.reconciler import Worker
 from better_compute.kernel.registry import Registry, build_registry
 
 DEFAULT_ROOT: Final = "root"
+
+GRACE_SECONDS: Final = 10
+"""How long background steps may take to finish what they hold when the process stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,22 @@ class App:
         self.envelope = Envelope(deployment)
         self.worker = Worker(deployment, tuple(registry.reconcilers.values()))
         self.api = Api(self._carry)
+
+    @asynccontextmanager
+    async def background(self, *, with_worker: bool) -> AsyncIterator[None]:
+        """Runs what modules need beside the API, and the worker when asked, while the block runs."""
+        stop = asyncio.Event()
+        steps = [start(self.deployment, stop) for module in self.registry.modules for start in module.background]
+        if with_worker:
+            steps.append(self.worker.run(stop))
+        tasks = [asyncio.ensure_future(step) for step in steps]
+        try:
+            yield
+        finally:
+            stop.set()
+            _, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS) if tasks else (set(), set())
+            for task in late:
+                task.cancel()
 
     async def _carry(self, name: str, credential: str, fields: Mapping[str, Any]) -> Any:
         return await self.envelope.call(self.registry.method(name), credential, fields)

@@ -29,8 +29,16 @@ TIMEOUT_SECONDS: Final = 60.0
 class Client:
     """One server, one token."""
 
-    def __init__(self, url: str, token: str | None, *, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        *,
+        pause_seconds: float = 0.2,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
         self._token = token
+        self._pause = pause_seconds
         self._http = httpx2.AsyncClient(
             base_url=url.rstrip("/"), timeout=TIMEOUT_SECONDS, follow_redirects=False, transport=transport
         )
@@ -64,7 +72,7 @@ class Client:
             except ComputeError as error:
                 if error.code not in RETRYABLE or attempt == TRIES - 1:
                     raise
-            await asyncio.sleep(0.2 * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, not a secret
+            await asyncio.sleep(self._pause * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, not a secret
         raise AssertionError("unreachable")  # pragma: no cover
 
     async def _once(self, path: str, body: str, headers: Mapping[str, str]) -> Any:

@@ -6,18 +6,17 @@ which a small deployment and `dev` do; elsewhere `better-compute work` runs them
 """
 
 import asyncio
-import contextlib
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import uvicorn
 from cyclopts import App as CommandTree
 from cyclopts import Parameter
 
-from better_compute.app import App, BetterCompute
+from better_compute.app import BetterCompute
 from better_compute.http.app import http_app
 from better_compute.http.asgi import AsgiApp, Receive, Scope, Send
 from better_compute.kernel.observe import log
@@ -151,22 +150,5 @@ class ServedDeployment:
         secret = deployment_secret(settings)
         async with described.open(database_settings(settings, settings.database_url), secret=secret) as app:
             self._inner = http_app(app.registry, app.deployment, app.envelope)
-            async with background(app, with_worker=self._with_worker):
+            async with app.background(with_worker=self._with_worker):
                 yield
-
-
-@asynccontextmanager
-async def background(app: App, *, with_worker: bool) -> AsyncIterator[None]:
-    """Runs what modules need beside the API, and the worker when asked, while the block runs."""
-    stop = asyncio.Event()
-    steps: list[Any] = [start(app.deployment, stop) for module in app.registry.modules for start in module.background]
-    if with_worker:
-        steps.append(app.worker.run(stop))
-    tasks = [asyncio.create_task(step) for step in steps]
-    try:
-        yield
-    finally:
-        stop.set()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError, TimeoutError):
-                await asyncio.wait_for(task, GRACE_SECONDS)
