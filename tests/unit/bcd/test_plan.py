@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from random import Random
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -22,31 +24,31 @@ from better_compute.wire.v1.desired import Desired, DesiredInstance, Image, Inst
 NODE = "node_1"
 IDS = [f"inst_{letter}" for letter in "abcd"]
 
-specs = st.builds(
-    InstanceSpec,
-    vcpu=st.integers(1, 3),
-    memory_gib=st.integers(1, 2),
-    disk_gib=st.just(10),
-    image=st.just(Image(id="img")),
+powers: st.SearchStrategy[Literal["running", "stopped"]] = st.sampled_from(("running", "stopped"))
+specs = st.tuples(st.integers(1, 3), st.integers(1, 2)).map(
+    lambda size: InstanceSpec(vcpu=size[0], memory_gib=size[1], disk_gib=10, image=Image(id="img"))
 )
-entries = st.builds(
-    DesiredInstance,
-    id=st.sampled_from(IDS),
-    generation=st.integers(1, 6),
-    power=st.sampled_from(["running", "stopped"]),
-    deleted=st.booleans(),
-    reboots=st.integers(0, 3),
-    spec=specs,
-)
-
-
-def desired_states(generations: st.SearchStrategy[int] = st.integers(1, 6)) -> st.SearchStrategy[Desired]:
-    return st.builds(
-        Desired,
-        node_id=st.just(NODE),
-        generation=generations,
-        instances=st.lists(entries, max_size=4, unique_by=lambda entry: entry.id).map(tuple),
+entries = st.tuples(
+    st.sampled_from(IDS),
+    st.integers(1, 6),
+    powers,
+    st.booleans(),
+    st.integers(0, 3),
+    specs,
+).map(
+    lambda parts: DesiredInstance(
+        id=parts[0],
+        generation=parts[1],
+        power=parts[2],
+        deleted=parts[3],
+        reboots=parts[4],
+        spec=parts[5],
     )
+)
+instance_lists = st.lists(entries, max_size=4, unique_by=lambda entry: entry.id).map(tuple)
+desired_states = st.tuples(st.integers(1, 9), instance_lists).map(
+    lambda parts: Desired(node_id=NODE, generation=parts[0], instances=parts[1])
+)
 
 
 guest_values = st.builds(
@@ -90,7 +92,7 @@ def converged(desired: Desired, guests: dict[str, Guest]) -> dict[str, Guest]:
     return guests
 
 
-@given(desired_states(), found_guests, attempt_maps)
+@given(desired_states, found_guests, attempt_maps)
 def test_only_a_guest_whose_entry_says_deleted_is_deleted(
     desired: Desired, guests: dict[str, Guest], attempts: dict[str, Attempt]
 ) -> None:
@@ -99,7 +101,7 @@ def test_only_a_guest_whose_entry_says_deleted_is_deleted(
     assert {step.instance for step in steps if isinstance(step, Delete)} <= marked
 
 
-@given(desired_states(), found_guests)
+@given(desired_states, found_guests)
 def test_a_guest_that_is_not_listed_is_left_alone(desired: Desired, guests: dict[str, Guest]) -> None:
     listed = {entry.id for entry in desired.instances}
     after = converged(desired, guests)
@@ -107,7 +109,7 @@ def test_a_guest_that_is_not_listed_is_left_alone(desired: Desired, guests: dict
         assert ident in listed or after[ident] == guest
 
 
-@given(desired_states(), found_guests, attempt_maps)
+@given(desired_states, found_guests, attempt_maps)
 def test_no_step_is_older_than_its_guest_or_differs_from_its_entry(
     desired: Desired, guests: dict[str, Guest], attempts: dict[str, Attempt]
 ) -> None:
@@ -118,7 +120,7 @@ def test_no_step_is_older_than_its_guest_or_differs_from_its_entry(
         assert guest is None or guest.generation <= step.generation
 
 
-@given(desired_states(), found_guests)
+@given(desired_states, found_guests)
 def test_steps_end_with_everything_as_desired(desired: Desired, guests: dict[str, Guest]) -> None:
     after = converged(desired, guests)
     for entry in desired.instances:
@@ -132,30 +134,30 @@ def test_steps_end_with_everything_as_desired(desired: Desired, guests: dict[str
             assert entry.power == "stopped" or after[entry.id].reboots >= entry.reboots
 
 
-@given(desired_states(), found_guests, attempt_maps, st.randoms())
+@given(desired_states, found_guests, attempt_maps, st.randoms())
 def test_the_plan_does_not_depend_on_the_order_of_anything(
-    desired: Desired, guests: dict[str, Guest], attempts: dict[str, Attempt], random: st.DataObject
+    desired: Desired, guests: dict[str, Guest], attempts: dict[str, Attempt], random: Random
 ) -> None:
     shuffled = list(desired.instances)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]  # a random.Random; the strategy's type hides it
+    random.shuffle(shuffled)
     other = desired.model_copy(update={"instances": tuple(shuffled)})
     turned = dict(reversed(guests.items()))
     assert plan_steps(desired, guests, attempts, 10.0) == plan_steps(other, turned, attempts, 10.0)
 
 
-@given(desired_states(), found_guests)
+@given(desired_states, found_guests)
 def test_a_guest_gets_one_step_at_a_time(desired: Desired, guests: dict[str, Guest]) -> None:
     instances = [step.instance for step in plan_steps(desired, guests, {}, 0.0)]
     assert instances == sorted(set(instances))
 
 
-@given(desired_states(), found_guests)
+@given(desired_states, found_guests)
 def test_unknown_is_not_empty(desired: Desired, guests: dict[str, Guest]) -> None:
     assert plan_steps(None, guests, {}, 0.0) == []
     assert plan_steps(desired, None, {}, 0.0) == []
 
 
-@given(st.lists(desired_states(st.integers(1, 9)), max_size=6))
+@given(st.lists(desired_states, max_size=6))
 def test_held_generations_only_go_up_whatever_arrives(arrivals: list[Desired]) -> None:
     held: Desired | None = None
     highest: dict[str, int] = {}
@@ -182,10 +184,12 @@ def entry(**changes: object) -> DesiredInstance:
     return whole.model_copy(update=changes)
 
 
-def plan_one(desired: DesiredInstance, guest: Guest | None, *attempts: Attempt, now: float = 0.0) -> Step | None:
+def plan_one(
+    desired: DesiredInstance, guest: Guest | None, attempt: Attempt | None = None, now: float = 0.0
+) -> Step | None:
     state = Desired(node_id=NODE, generation=9, instances=(desired,))
     found = {desired.id: guest} if guest is not None else {}
-    steps = plan_steps(state, found, {desired.id: attempt for attempt in attempts}, now)
+    steps = plan_steps(state, found, {desired.id: attempt} if attempt is not None else {}, now)
     return steps[0] if steps else None
 
 
