@@ -143,7 +143,7 @@ class World(Protocol):
         """Whatever else the kind read in the snapshot for its checks."""
 
     def outside(self, kind: str) -> Any:
-        """Whatever the kind asked outside the database before; None when it was not asked."""
+        """What the process knows without the database, as the kind asked for it."""
 
 
 Check = Callable[[World, Wanted, Live | None], str | None]

@@ -17,10 +17,10 @@ from better_compute.base.ids import new_id
 from better_compute.base.models import TenantInput
 from better_compute.db.errors import ConstraintViolated, DatabaseRefusal, SerializationLost
 from better_compute.db.tx import Tx
-from better_compute.kernel.audit import allow_row
+from better_compute.kernel.audit import allow_row, deny_row
 from better_compute.kernel.call import Call
 from better_compute.kernel.deployment import Deployment
-from better_compute.kernel.effects import WRITE_EFFECTS
+from better_compute.kernel.effects import WRITE_EFFECTS, Effects
 from better_compute.kernel.iam import Decision
 from better_compute.kernel.idempotency import CLAIM_KEY, FIND_KEY, Claim, claim_of, key_reused, object_gone
 from better_compute.kernel.method import AnyMethod
@@ -52,6 +52,13 @@ class Composite:
         self._planned: dict[tuple[str, str], Resource] = {}
         self._rested_on: dict[tuple[str, str, str], Resource] = {}
 
+    def begin(self) -> None:
+        """Forgets what was checked so far, for another attempt at the whole."""
+        self._planned.clear()
+        self._rested_on.clear()
+        self._outer.effects.clear()
+        self._outer.metadata.clear()
+
     async def check(self, method: AnyMethod, input: TenantInput) -> Checked:
         """Decides a call for the outer caller; ACCESS_DENIED, NOT_FOUND or TENANT_INACTIVE as the direct call would."""
         outer = self._outer
@@ -70,7 +77,7 @@ class Composite:
         )
         named = [value for name in method.acts_in if isinstance(value := getattr(input, name, None), str)]
         self._deployment.gate.check(outer.caller, named, mutates=True)
-        decision = await self._decide(method, call, input)
+        decision = await self._decide_or_record(method, call, input)
         if call.resource is not None:
             decided = call.resource
             self._rested_on.setdefault((decided.tenant_id, decided.type, decided.id), decided)
@@ -78,6 +85,17 @@ class Composite:
             resource = await method.planned(call, input)
             self._planned[resource.type, resource.id] = resource
         return Checked(method=method, input=input, call=call, decision=decision, claim=claim)
+
+    async def _decide_or_record(self, method: AnyMethod, call: Call, input: TenantInput) -> Decision:
+        """The refusal of an inner call leaves a row of its own, as that of a direct call does."""
+        try:
+            return await self._decide(method, call, input)
+        except ComputeError as refusal:
+            if refusal.code is ErrorCode.ACCESS_DENIED:
+                effects = Effects()
+                effects.add_audit(deny_row(call))
+                await self._deployment.database.statement(WRITE_EFFECTS, **effects.params())
+            raise
 
     @asynccontextmanager
     async def transaction(
@@ -96,7 +114,8 @@ class Composite:
             outer.bind(tx)
             try:
                 yield tx
-                outer.effects.add_audit(allow_row(outer, Decision(allowed=True, reason="allowed")))
+                row = allow_row(outer, Decision(allowed=True, reason="allowed"))
+                outer.effects.add_audit(replace(row, metadata=outer.metadata))
                 await tx.run(WRITE_EFFECTS, **outer.effects.params())
             finally:
                 outer.bind(None)

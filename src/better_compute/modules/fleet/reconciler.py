@@ -1,0 +1,136 @@
+"""`fleet.drift`: plans the applied document of each tenant again and tells when the fleet has moved away from it.
+
+The key `all` runs every `driftEvery` and wakes one key `tenant:<id>` per tenant with an applied document, so that one
+tenant's failure is its own. A check plans in a snapshot of its own, without any caller; it records something only while
+the document it planned is still the applied one. A quiet check writes the time of the check and nothing else.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from better_compute.db.tx import Tx
+from better_compute.kernel.events import EventType
+from better_compute.kernel.reconciler import Reconciler, Step
+from better_compute.modules.fleet.rules.document import read_document
+from better_compute.modules.fleet.rules.drift import Finding, compare_drift, stored_drift
+from better_compute.modules.fleet.rules.fleet import Fleet
+from better_compute.modules.fleet.rules.plan import Options, make_plan
+from better_compute.modules.fleet.schema import FleetConverged, FleetDrifted
+from better_compute.modules.fleet.store.applied import (
+    AppliedRow,
+    find_applied,
+    list_applied_tenants,
+    update_checked,
+    update_drift,
+)
+from better_compute.modules.fleet.store.snapshot import items_of, kinds_of, read_snapshot
+
+NAME: Final = "fleet.drift"
+ALL: Final = "all"
+TENANT: Final = "tenant:"
+
+DRIFTED: Final = EventType(
+    name="fleet.drifted",
+    payload=FleetDrifted,
+    described="The fleet no longer is as its applied document says; once per distinct drift.",
+)
+CONVERGED: Final = EventType(
+    name="fleet.converged", payload=FleetConverged, described="A drift is gone without the document being applied."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """The key `all`: whose fleets to look at."""
+
+    tenants: list[str]
+
+
+Facts = Sweep | AppliedRow
+
+
+def drift_reconciler(every_seconds: int) -> Reconciler[Facts, Facts, Finding | None]:
+    """The drift check, run that often."""
+    return Reconciler(
+        name=NAME,
+        described="Says when a fleet is not as its applied FleetConfig says, and when it is again.",
+        load=load,
+        plan=plan,
+        act=act,
+        record=record,
+        interval_seconds=every_seconds,
+        keys=(ALL,),
+    )
+
+
+async def load(step: Step, tx: Tx) -> Facts | None:
+    if step.key == ALL:
+        return Sweep(await list_applied_tenants(tx))
+    return await find_applied(tx, tenant_id=step.key.removeprefix(TENANT))
+
+
+def plan(facts: Facts) -> Facts | None:
+    """Every tenant with an applied document is looked at; the planning itself needs a snapshot and is in `act`."""
+    return facts
+
+
+async def act(step: Step, plan: Facts) -> Finding | None:
+    """Plans the applied document again; writes nothing."""
+    if isinstance(plan, Sweep):
+        return None
+    deployment = step.deployment
+    await deployment.gate.ready()
+    kinds = kinds_of(deployment)
+    items = items_of(kinds)
+    document = read_document(items, plan.document)
+    async with deployment.database.transaction(read_only=True, isolation="repeatable read") as tx:
+        snapshot = await read_snapshot(tx, deployment, kinds, tenant_id=plan.tenant_id)
+    fresh = make_plan(Fleet(items, document, snapshot), _options(plan.options))
+    return compare_drift(fresh, plan.drift_hash)
+
+
+async def record(step: Step, tx: Tx, plan: Facts, done: Finding | None) -> None:
+    if isinstance(plan, Sweep):
+        for tenant_id in plan.tenants:
+            step.effects.wake(NAME, f"{TENANT}{tenant_id}")
+        return
+    assert done is not None
+    if done.outcome in {"quiet", "same"}:
+        await update_checked(tx, tenant_id=plan.tenant_id, revision=plan.revision)
+        return
+    current = await update_drift(
+        tx,
+        tenant_id=plan.tenant_id,
+        revision=plan.revision,
+        drift=stored_drift(done.drift),
+        drift_hash=done.drift_hash,
+    )
+    if current:
+        _tell(step, plan, done)
+
+
+def _tell(step: Step, row: AppliedRow, finding: Finding) -> None:
+    event: Any
+    if finding.drift is None:
+        kind, event = CONVERGED, FleetConverged(tenant_id=row.tenant_id, plan_hash=row.plan_hash)
+    else:
+        drift = finding.drift
+        kind = DRIFTED
+        event = FleetDrifted(
+            tenant_id=row.tenant_id,
+            plan_hash=row.plan_hash,
+            summary=drift.summary,
+            blocked=drift.blocked,
+            changes=drift.changes,
+        )
+    step.effects.add_event(
+        event_id=step.new_id("evt"),
+        tenant_id=row.tenant_id,
+        event_type=kind.name,
+        subject=f"fleet/{row.tenant_id}",
+        payload=kind.dump(event),
+    )
+
+
+def _options(kept: dict[str, Any]) -> Options:
+    return Options(prune=bool(kept.get("prune")), allow_empty=bool(kept.get("allowEmpty")))

@@ -1,0 +1,63 @@
+"""Values of items: when two mean the same, and how they are written for a hash and for a reader.
+
+Fractions are `Decimal` inside, so that 1, 1.0 and 1.00 are one value and nothing depends on how a float prints. A hash
+sees integers and decimal strings; callers and methods see JSON numbers (design, section 10).
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from better_compute.base.canonical import canonical_json
+from better_compute.base.items import FieldRule, NewRef
+
+_SIMPLE: Final = frozenset({str, int, bool})
+
+
+def differing(rules: tuple[FieldRule, ...], current: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """The fields that a document wants otherwise than they are; fields it leaves alone are not in `wanted`."""
+    return [
+        rule.name for rule in rules if rule.name in wanted and _differs(rule, current.get(rule.name), wanted[rule.name])
+    ]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values mean the same; `True` is not 1, and 2.0 is 2."""
+    if type(one) is type(other) and type(one) in _SIMPLE:
+        return bool(one == other)
+    return canonical_json(hashed(one)) == canonical_json(hashed(other))
+
+
+def hashed(value: Any) -> Any:
+    """The value as canonical JSON may hold it: whole numbers as integers, fractions as decimal strings."""
+    if isinstance(value, NewRef):
+        return str(value)
+    if isinstance(value, float):
+        value = Decimal(repr(value))
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else format(value.normalize(), "f")
+    if isinstance(value, Mapping):
+        return {name: hashed(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [hashed(item) for item in value]
+    return value
+
+
+def written(value: Any) -> Any:
+    """The value as JSON shows it: numbers as numbers, references to new objects as `pool:burst`."""
+    if isinstance(value, NewRef):
+        return str(value)
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, Mapping):
+        return {name: written(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [written(item) for item in value]
+    return value
+
+
+def _differs(rule: FieldRule, current: Any, wanted: Any) -> bool:
+    if rule.by_listed_keys and isinstance(wanted, Mapping):
+        there = current if isinstance(current, Mapping) else {}
+        return any(name not in there or not same(there[name], value) for name, value in wanted.items())
+    return not same(current, wanted)
