@@ -18,6 +18,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
+from better_compute.base.errors import ComputeError
 from better_compute.base.models import Input
 
 T = TypeVar("T")
@@ -151,6 +152,15 @@ Check = Callable[[World, Wanted, Live | None], str | None]
 
 CheckDelete = Callable[[World, Key, Live], str | None]
 """Says why an item that left the document cannot be deleted and what to do about it, or None."""
+
+
+def refusal_of(check: Callable[[], None]) -> str | None:
+    """What a rule of the kind's module refuses, as the reason of a block."""
+    try:
+        check()
+    except ComputeError as refusal:
+        return refusal.message
+    return None
 
 
 def unchanged_value(value: Any) -> Any:
