@@ -1,0 +1,1 @@
+"""The embedded IAM: one folder per group, and the adapter that fills `kernel.iam.IamPort` from their tables."""

@@ -1,0 +1,117 @@
+"""People, service accounts and groups for the other groups and for the adapter, inside their transactions."""
+
+from better_compute.base.errors import ComputeError, ErrorCode, not_found
+from better_compute.db.tx import Tx
+from better_compute.identity.people import store
+from better_compute.identity.people.schema import Identity, PersonCreate
+from better_compute.identity.people.store import Holder, Membership
+
+__all__ = ["Holder", "Membership"]
+
+
+async def get_identity(tx: Tx, *, tenant_id: str, identity_id: str) -> Identity:
+    """The person or service account of this tenant; NOT_FOUND."""
+    found = await tx.maybe(store.FIND, tenant_id=tenant_id, id=identity_id)
+    if found is None:
+        raise not_found("identity", identity_id)
+    return found
+
+
+async def find_holder(tx: Tx, *, tenant_id: str, identity_id: str) -> Holder | None:
+    """The identity as the one behind a credential, whatever its status."""
+    return await tx.maybe(store.HOLDER, tenant_id=tenant_id, id=identity_id)
+
+
+async def find_by_email(tx: Tx, *, tenant_id: str, email: str) -> Identity | None:
+    """The person with this e-mail address, which must be in lower case."""
+    return await tx.maybe(store.BY_EMAIL, tenant_id=tenant_id, email=email)
+
+
+async def list_identities(tx: Tx, *, tenant_id: str, kind: str, limit: int, offset: int) -> list[Identity]:
+    """People (`user`) or service accounts (`service`), in the order of their ids."""
+    return await tx.many(store.LIST, tenant_id=tenant_id, kind=kind, limit=limit, offset=offset)
+
+
+async def insert_person(tx: Tx, ident: str, wanted: PersonCreate) -> Identity:
+    """Writes a person; CONFLICT when the e-mail address is taken in the tenant."""
+    return await tx.one(
+        store.INSERT,
+        id=ident,
+        tenant_id=wanted.tenant_id,
+        kind="user",
+        name=wanted.name,
+        email=wanted.email,
+        description=wanted.description,
+        expires_at=wanted.expires_at,
+    )
+
+
+async def insert_service_account(
+    tx: Tx, ident: str, *, tenant_id: str, name: str, description: str | None, expires_at: int | None
+) -> Identity:
+    """Writes a service account."""
+    return await tx.one(
+        store.INSERT,
+        id=ident,
+        tenant_id=tenant_id,
+        kind="service",
+        name=name,
+        email=None,
+        description=description,
+        expires_at=expires_at,
+    )
+
+
+async def set_status(tx: Tx, *, tenant_id: str, identity_id: str, kind: str, status: str) -> Identity:
+    """Enables or disables; NOT_FOUND, or INVALID_STATE for the last active root administrator."""
+    if status != "active":
+        await _keep_a_root_admin(tx, tenant_id=tenant_id, without=identity_id)
+    await tx.maybe(store.LOCK, tenant_id=tenant_id, id=identity_id)
+    changed = await tx.maybe(store.SET_STATUS, tenant_id=tenant_id, id=identity_id, kind=kind, status=status)
+    if changed is None:
+        raise not_found("identity", identity_id)
+    return changed
+
+
+async def set_root_admin(tx: Tx, *, tenant_id: str, identity_id: str, root_admin: bool) -> Identity:
+    """Gives or takes root authority and ends the person's sessions; INVALID_STATE for the last one who has it."""
+    if not root_admin:
+        await _keep_a_root_admin(tx, tenant_id=tenant_id, without=identity_id)
+    await tx.maybe(store.LOCK, tenant_id=tenant_id, id=identity_id)
+    changed = await tx.maybe(store.SET_ROOT_ADMIN, tenant_id=tenant_id, id=identity_id, root_admin=root_admin)
+    if changed is None:
+        raise not_found("person", identity_id)
+    return changed
+
+
+async def end_credentials(tx: Tx, *, tenant_id: str, identity_id: str) -> None:
+    """Ends every session and key that was made until now."""
+    await tx.maybe(store.LOCK, tenant_id=tenant_id, id=identity_id)
+    await tx.run(store.END_CREDENTIALS, tenant_id=tenant_id, id=identity_id)
+
+
+async def lock_active(tx: Tx, *, tenant_id: str, identity_id: str) -> None:
+    """Keeps an identity active until the transaction that gives it a credential ends; INVALID_STATE if it is not.
+
+    Whoever ends credentials locks the row first and looks at the clock afterwards, so none made before slips through.
+    """
+    if await tx.maybe(store.LOCK_ACTIVE, tenant_id=tenant_id, id=identity_id) is None:
+        raise ComputeError(ErrorCode.INVALID_STATE, f"{identity_id} is disabled or has expired; enable it first.")
+
+
+async def list_root_admins(tx: Tx, *, tenant_id: str) -> list[str]:
+    """The ids of the active root administrators, locked until the transaction ends."""
+    return await tx.many(store.LOCK_ROOT_ADMINS, tenant_id=tenant_id)
+
+
+async def groups_of(tx: Tx, *, tenant_id: str, identity_id: str) -> list[Membership]:
+    """The groups that an identity is in now, and until when."""
+    return await tx.many(store.GROUPS_OF, tenant_id=tenant_id, identity_id=identity_id)
+
+
+async def _keep_a_root_admin(tx: Tx, *, tenant_id: str, without: str) -> None:
+    if await list_root_admins(tx, tenant_id=tenant_id) == [without]:
+        raise ComputeError(
+            ErrorCode.INVALID_STATE,
+            f"{without} is the last active root administrator; make another one first.",
+        )

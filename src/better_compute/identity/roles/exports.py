@@ -1,0 +1,97 @@
+"""What somebody may do and holds, for the other groups and for the adapter, inside their transactions."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from better_compute.base.errors import ComputeError, ErrorCode, invalid
+from better_compute.db.tx import Tx
+from better_compute.identity.people.exports import Membership, groups_of
+from better_compute.identity.roles import store
+from better_compute.identity.roles.rules import BUILTIN, check_passes_on
+from better_compute.identity.roles.schema import Binding, BindingCreate
+from better_compute.identity.roles.store import HeldBinding
+from better_compute.kernel.call import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What an identity's live bindings bring."""
+
+    roles: tuple[str, ...]
+    """Ids of the roles it holds, by itself, through groups and by inheritance, in order."""
+    groups: tuple[str, ...]
+    """Ids of the groups it is in, in order."""
+    documents: tuple[dict[str, Any], ...]
+    """The policy documents of those roles."""
+    changes_at: int | None
+    """Epoch milliseconds at which a binding or membership starts or ends; None: never by itself."""
+
+
+async def grants_of(tx: Tx, *, tenant_id: str, identity_id: str) -> Grants:
+    """What an identity may do in its tenant now."""
+    groups = await groups_of(tx, tenant_id=tenant_id, identity_id=identity_id)
+    group_ids = [group.group_id for group in groups]
+    bindings = await tx.many(store.BINDINGS_OF, tenant_id=tenant_id, identity_id=identity_id, group_ids=group_ids)
+    live = [binding for binding in bindings if binding.starts_at is None or binding.starts_at <= tx.now_ms]
+    builtin = sorted({name for binding in live if (name := binding.builtin) is not None and name in BUILTIN})
+    role_ids = sorted({binding.role_id for binding in live if binding.role_id is not None})
+    rows = await tx.many(store.DOCUMENTS, tenant_id=tenant_id, role_ids=role_ids) if role_ids else []
+    return Grants(
+        roles=tuple(sorted({*builtin, *(row.role_id for row in rows)})),
+        groups=tuple(group_ids),
+        documents=(
+            *(BUILTIN[name].document for name in builtin),
+            *(row.document for row in rows if row.document is not None),
+        ),
+        changes_at=_next_change(bindings, groups, now_ms=tx.now_ms),
+    )
+
+
+async def closure(tx: Tx, *, tenant_id: str, role_id: str) -> frozenset[str]:
+    """A role and all it inherits; empty for a role that this tenant does not have."""
+    if role_id in BUILTIN:
+        return frozenset({role_id})
+    rows = await tx.many(store.DOCUMENTS, tenant_id=tenant_id, role_ids=[role_id])
+    return frozenset(row.role_id for row in rows)
+
+
+async def check_may_pass_on(call: Call, wanted: Collection[str], *, what: str) -> None:
+    """ACCESS_DENIED unless the caller holds all these roles, owns the tenant, or overrides as root."""
+    caller = call.caller
+    if caller.can_override:
+        return
+    if caller.facts.get("scoped"):
+        raise ComputeError(ErrorCode.ACCESS_DENIED, f"A key with a scope of its own may not {what}.")
+    held = await grants_of(call.tx, tenant_id=caller.tenant_id, identity_id=caller.id)
+    check_passes_on(held.roles, wanted, what=what)
+
+
+async def check_may_act_for(call: Call, identity_id: str, *, what: str) -> None:
+    """ACCESS_DENIED unless the caller holds every role that this identity of the tenant holds."""
+    held = await grants_of(call.tx, tenant_id=call.tenant_id, identity_id=identity_id)
+    await check_may_pass_on(call, held.roles, what=what)
+
+
+async def insert_binding(tx: Tx, ident: str, wanted: BindingCreate, *, created_by: str, in_root: bool) -> Binding:
+    """Writes a binding; CONFLICT when it exists, NOT_FOUND for a role or subject of another tenant."""
+    builtin = BUILTIN.get(wanted.role_id)
+    if builtin is not None and builtin.root_only and not in_root:
+        raise invalid("roleId", f"{wanted.role_id} exists in the root tenant alone")
+    return await tx.one(
+        store.INSERT_BINDING,
+        id=ident,
+        tenant_id=wanted.tenant_id,
+        identity_id=wanted.subject_id,
+        role_id=None if builtin is not None else wanted.role_id,
+        builtin=None if builtin is None else builtin.name,
+        starts_at=wanted.starts_at,
+        expires_at=wanted.expires_at,
+        created_by=created_by,
+    )
+
+
+def _next_change(bindings: Sequence[HeldBinding], groups: Sequence[Membership], *, now_ms: int) -> int | None:
+    times = [time for binding in bindings for time in (binding.starts_at, binding.expires_at) if time is not None]
+    times += [group.expires_at for group in groups if group.expires_at is not None]
+    return min((time for time in times if time > now_ms), default=None)

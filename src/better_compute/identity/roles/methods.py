@@ -1,0 +1,279 @@
+"""The calls of `policies.*`, `roles.*` and `bindings.*`.
+
+Making a policy or a role gives nobody anything; binding one does, so binding is held to the rule of passing on. The
+content of a role never changes under those who are bound to it: make another role, bind it, delete the old one.
+"""
+
+from typing import Any
+
+from better_compute.base.errors import ErrorCode, invalid, not_found
+from better_compute.base.models import TenantInput
+from better_compute.identity.iam.exports import note_change, on_object, on_tenant
+from better_compute.identity.people.exports import get_identity
+from better_compute.identity.roles import exports, store
+from better_compute.identity.roles.rules import (
+    OWNER,
+    BuiltinRole,
+    Vocabulary,
+    builtin_roles,
+    check_document,
+    permissions_document,
+)
+from better_compute.identity.roles.schema import (
+    Binding,
+    BindingCreate,
+    BindingList,
+    BindingRef,
+    Deleted,
+    Policy,
+    PolicyCreate,
+    PolicyRef,
+    Role,
+    RoleCreate,
+    RoleRef,
+)
+from better_compute.kernel.call import Call
+from better_compute.kernel.method import method
+from better_compute.kernel.registry import Registry
+
+
+@method(
+    "policies.create",
+    action="iam:policies:create",
+    target=on_tenant(),
+    transaction="write",
+    makes="pol",
+    errors=(ErrorCode.CONFLICT,),
+    surface="iam",
+)
+async def create_policy(call: Call, input: PolicyCreate) -> Policy:
+    """Makes a policy, which counts once a role has it and somebody is bound to that role.
+
+    INVALID_INPUT with the place of the fault in the document; CONFLICT when the name is taken.
+    """
+    check_document(input.document, _vocabulary(call), path="document")
+    return await call.tx.one(
+        store.INSERT_POLICY,
+        id=call.object_id,
+        tenant_id=input.tenant_id,
+        name=input.name,
+        description=input.description,
+        document=input.document,
+    )
+
+
+@method(
+    "policies.get",
+    action="iam:policies:read",
+    target=on_object(by="policy_id"),
+    transaction="read",
+    positional=("policy_id",),
+    surface="iam",
+)
+async def get_policy(call: Call, input: PolicyRef) -> Policy:
+    """Answers one policy."""
+    found = await call.tx.maybe(store.FIND_POLICY, tenant_id=input.tenant_id, id=input.policy_id)
+    if found is None:
+        raise not_found("policy", input.policy_id)
+    return found
+
+
+@method("policies.list", action="iam:policies:read", target=on_tenant(), transaction="read", surface="iam")
+async def list_policies(call: Call, input: TenantInput) -> list[Policy]:
+    """Answers the policies of a tenant by name."""
+    return await call.tx.many(store.LIST_POLICIES, tenant_id=input.tenant_id)
+
+
+@method(
+    "policies.delete",
+    action="iam:policies:delete",
+    target=on_object(by="policy_id"),
+    transaction="write",
+    positional=("policy_id",),
+    errors=(ErrorCode.INVALID_STATE,),
+    surface="iam",
+)
+async def delete_policy(call: Call, input: PolicyRef) -> Deleted:
+    """Deletes a policy; INVALID_STATE while a role has it."""
+    gone = await call.tx.maybe(store.DELETE_POLICY, tenant_id=input.tenant_id, id=input.policy_id)
+    if gone is None:
+        raise not_found("policy", input.policy_id)
+    return Deleted(id=gone)
+
+
+@method(
+    "roles.create",
+    action="iam:roles:create",
+    target=on_tenant(),
+    transaction="write",
+    makes="rol",
+    errors=(ErrorCode.CONFLICT,),
+    surface="iam",
+)
+async def create_role(call: Call, input: RoleCreate) -> Role:
+    """Makes a role of policies, a document of its own, and inherited roles.
+
+    INVALID_INPUT with the place of the fault in the document; CONFLICT when the name is taken.
+    """
+    ident = {"tenant_id": input.tenant_id, "role_id": call.object_id}
+    await call.tx.run(
+        store.INSERT_ROLE,
+        id=call.object_id,
+        tenant_id=input.tenant_id,
+        name=input.name,
+        description=input.description,
+        document=_own_document(call, input),
+    )
+    for policy_id in input.policy_ids:
+        await call.tx.run(store.INSERT_ROLE_POLICY, **ident, policy_id=policy_id)
+    for inherits_id in input.inherits:
+        await call.tx.run(store.INSERT_ROLE_PARENT, **ident, inherits_id=inherits_id)
+    return await call.tx.one(store.FIND_ROLE, tenant_id=input.tenant_id, id=call.object_id)
+
+
+@method(
+    "roles.get",
+    action="iam:roles:read",
+    target=on_object(by="role_id"),
+    transaction="read",
+    positional=("role_id",),
+    surface="iam",
+)
+async def get_role(call: Call, input: RoleRef) -> Role:
+    """Answers one role, a built-in one too."""
+    builtin = {role.id: role for role in _builtin(call, input.tenant_id)}.get(input.role_id)
+    if builtin is not None:
+        return builtin
+    found = await call.tx.maybe(store.FIND_ROLE, tenant_id=input.tenant_id, id=input.role_id)
+    if found is None:
+        raise not_found("role", input.role_id)
+    return found
+
+
+@method("roles.list", action="iam:roles:read", target=on_tenant(), transaction="read", surface="iam")
+async def list_roles(call: Call, input: TenantInput) -> list[Role]:
+    """Answers the built-in roles, then the tenant's own by name."""
+    return [*_builtin(call, input.tenant_id), *await call.tx.many(store.LIST_ROLES, tenant_id=input.tenant_id)]
+
+
+@method(
+    "roles.delete",
+    action="iam:roles:delete",
+    target=on_object(by="role_id"),
+    transaction="write",
+    positional=("role_id",),
+    errors=(ErrorCode.INVALID_STATE,),
+    surface="iam",
+)
+async def delete_role(call: Call, input: RoleRef) -> Deleted:
+    """Deletes a role; INVALID_STATE while somebody is bound to it or another role inherits it."""
+    gone = await call.tx.maybe(store.DELETE_ROLE, tenant_id=input.tenant_id, id=input.role_id)
+    if gone is None:
+        raise not_found("role", input.role_id)
+    return Deleted(id=gone)
+
+
+@method(
+    "bindings.create",
+    action="iam:bindings:create",
+    target=on_tenant(),
+    transaction="write",
+    makes="bnd",
+    errors=(ErrorCode.CONFLICT,),
+    surface="iam",
+)
+async def create_binding(call: Call, input: BindingCreate) -> Binding:
+    """Gives a role to a person or a service account of the tenant.
+
+    ACCESS_DENIED unless the caller owns the tenant or holds the role, with all it inherits; CONFLICT when the subject
+    has the role already.
+    """
+    if input.expires_at is not None and input.expires_at <= max(call.now, input.starts_at or 0):
+        raise invalid("expiresAt", "this is over before it begins")
+    await get_identity(call.tx, tenant_id=input.tenant_id, identity_id=input.subject_id)
+    wanted = await exports.closure(call.tx, tenant_id=input.tenant_id, role_id=input.role_id)
+    if not wanted:
+        raise not_found("role", input.role_id)
+    await exports.check_may_pass_on(call, wanted, what=f"give the role {input.role_id} away")
+    binding = await exports.insert_binding(
+        call.tx,
+        call.object_id,
+        input,
+        created_by=call.caller.id,
+        in_root=input.tenant_id == call.root_tenant_id,
+    )
+    call.note(roleId=input.role_id, subjectId=input.subject_id)
+    note_change(call)
+    return binding
+
+
+@method("bindings.list", action="iam:bindings:read", target=on_tenant(), transaction="read", surface="iam")
+async def list_bindings(call: Call, input: BindingList) -> list[Binding]:
+    """Answers the bindings of a tenant, in the order they were made."""
+    return await call.tx.many(
+        store.LIST_BINDINGS,
+        tenant_id=input.tenant_id,
+        role_id=input.role_id,
+        subject_id=input.subject_id,
+        include_expired=input.include_expired,
+    )
+
+
+@method(
+    "bindings.delete",
+    action="iam:bindings:delete",
+    target=on_object(by="binding_id"),
+    transaction="write",
+    positional=("binding_id",),
+    surface="iam",
+)
+async def delete_binding(call: Call, input: BindingRef) -> Deleted:
+    """Takes a role away again; only its giver, an owner of the tenant, or a root administrator may."""
+    ident = {"tenant_id": input.tenant_id, "id": input.binding_id}
+    creator = await call.tx.maybe(store.BINDING_CREATOR, **ident)
+    if creator is None:
+        raise not_found("binding", input.binding_id)
+    if creator != call.caller.id:
+        await exports.check_may_pass_on(call, {OWNER}, what="take away a role that somebody else gave")
+    await call.tx.run(store.DELETE_BINDING, **ident)
+    note_change(call)
+    return Deleted(id=input.binding_id)
+
+
+def _own_document(call: Call, input: RoleCreate) -> dict[str, Any] | None:
+    if input.permissions is None:
+        if input.document is not None:
+            check_document(input.document, _vocabulary(call), path="document")
+        return input.document
+    if input.document is not None:
+        raise invalid("permissions", "give permissions or a document, not both")
+    document = permissions_document(input.permissions)
+    check_document(document, _vocabulary(call), path="permissions", within="statements[0].actions")
+    return document
+
+
+def _vocabulary(call: Call) -> Vocabulary:
+    registry = call.provided(Registry)
+    return Vocabulary(
+        actions=frozenset(item.action for item in registry.methods.values()),
+        types=frozenset(registry.resource_types),
+    )
+
+
+def _builtin(call: Call, tenant_id: str) -> list[Role]:
+    roles = builtin_roles(in_root=tenant_id == call.root_tenant_id)
+    return [_as_role(role, tenant_id) for role in roles]
+
+
+def _as_role(role: BuiltinRole, tenant_id: str) -> Role:
+    return Role(
+        id=role.name,
+        tenant_id=tenant_id,
+        name=role.name,
+        description=role.description,
+        policy_ids=[],
+        document=role.document,
+        inherits=[],
+        protected=True,
+        created_at=0,
+    )
