@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 UV := $(BIN)/uv
 
 run: setup
+	@mkdir -p .better-compute
 	@$(BIN)/better-compute dev --sim --fleet examples/fleet.json
 
 test: setup

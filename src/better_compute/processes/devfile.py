@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,11 +22,10 @@ class DevFile:
     """An API key of the demo tenant's service account."""
     fleet: str
     """The document that was applied at the first start."""
-    nodes: dict[str, str] = field(default_factory=dict)
-    """The simulated nodes that were enrolled: state folder to node id."""
 
-    def with_node(self, folder: str, node_id: str) -> "DevFile":
-        return replace(self, nodes={**self.nodes, folder: node_id})
+    def at(self, url: str) -> "DevFile":
+        """The same platform at another address."""
+        return replace(self, url=url)
 
     def write(self, data: Path) -> None:
         """Keeps it, replacing what was there in one step."""
