@@ -1,12 +1,12 @@
-"""Chooses the embedded IAM for a deployment: `better_compute(modules=..., iam=embedded())`."""
+"""The embedded IAM as a deployment chooses it: `better_compute(modules=..., iam=embedded())`."""
 
 import asyncio
 from pathlib import Path
 from typing import Final
 
 from better_compute.db.pool import Database
-from better_compute.identity.adapter import EmbeddedIam
 from better_compute.identity.credentials.module import MODULE as CREDENTIALS
+from better_compute.identity.embedded.exports.adapter import EmbeddedIam
 from better_compute.identity.flags.module import MODULE as FLAGS
 from better_compute.identity.iam.module import MODULE as GROUND
 from better_compute.identity.people.module import MODULE as PEOPLE
@@ -26,6 +26,13 @@ async def watch(deployment: Deployment, stop: asyncio.Event) -> None:
     await adapter.watch(stop)
 
 
+MODULE = Module(
+    name="embedded",
+    package=Path(__file__).parent,
+    requires=("iam", "tenants", "people", "roles", "relations", "flags", "sessions", "credentials"),
+    background=(watch,),
+)
+
 MODULES: Final = (
     GROUND,
     TENANTS,
@@ -35,7 +42,7 @@ MODULES: Final = (
     FLAGS,
     SESSIONS,
     CREDENTIALS,
-    Module(name="identity", package=Path(__file__).parent, background=(watch,)),
+    MODULE,
 )
 """All groups in load order, and the adapter's own background step."""
 

@@ -14,10 +14,10 @@ from typing import Final
 from better_compute.base.clock import Clock, SystemClock
 from better_compute.base.errors import ComputeError
 from better_compute.db.pool import Database
-from better_compute.identity.access import Access, Accesses
-from better_compute.identity.authentication import Authentication
+from better_compute.identity.embedded.exports.access import Access, Accesses
+from better_compute.identity.embedded.exports.authentication import Authentication
+from better_compute.identity.embedded.exports.freshness import LOOK_SECONDS, Freshness
 from better_compute.identity.flags.exports import Features, features_of
-from better_compute.identity.freshness import LOOK_SECONDS, Freshness
 from better_compute.identity.tenants import exports as tenants
 from better_compute.identity.tenants.schema import TenantRecord
 from better_compute.kernel.iam import Check, Decision, Tenant, TenantStatus
