@@ -2,7 +2,26 @@
 
 from better_compute.db.tx import Tx
 from better_compute.identity.credentials import store
+from better_compute.identity.credentials.schema import CredentialCreate, CredentialCreated
+from better_compute.identity.iam.exports import new_token, token_hash
 from better_compute.identity.iam.schema import Credential
+
+
+async def issue_key(tx: Tx, ident: str, wanted: CredentialCreate, *, created_by: str) -> CredentialCreated:
+    """Writes a key of a service account whose existence was checked, and answers its token, this once."""
+    token = new_token("key")
+    expires_at = await tx.one(
+        store.INSERT,
+        id=ident,
+        tenant_id=wanted.tenant_id,
+        identity_id=wanted.identity_id,
+        token_hash=token_hash(token),
+        name=wanted.name,
+        description=wanted.description,
+        created_by=created_by,
+        life_seconds=wanted.expires_in_seconds,
+    )
+    return CredentialCreated(token=token, credential_id=ident, expires_at=expires_at, name=wanted.name)
 
 
 async def find_key(tx: Tx, token_hash: str) -> Credential | None:

@@ -2,6 +2,7 @@
 
 from better_compute.base.errors import ComputeError, ErrorCode, not_found
 from better_compute.identity.credentials import store
+from better_compute.identity.credentials.exports import issue_key
 from better_compute.identity.credentials.schema import (
     CredentialCreate,
     CredentialCreated,
@@ -13,8 +14,7 @@ from better_compute.identity.credentials.schema import (
     ServiceAccountRef,
     ServiceAccountStatus,
 )
-from better_compute.identity.iam.exports import new_token, note_change, on_object, on_tenant
-from better_compute.identity.iam.rules import token_hash
+from better_compute.identity.iam.exports import note_change, on_object, on_tenant
 from better_compute.identity.people.exports import (
     get_identity,
     insert_service_account,
@@ -110,20 +110,8 @@ async def create_credential(call: Call, input: CredentialCreate) -> CredentialCr
         raise ComputeError(ErrorCode.INVALID_STATE, "People sign in; only service accounts have keys.")
     await lock_active(call.tx, tenant_id=input.tenant_id, identity_id=input.identity_id)
     await check_may_act_for(call, input.identity_id, what=f"make a key for {input.identity_id}")
-    token = new_token("key")
-    expires_at = await call.tx.one(
-        store.INSERT,
-        id=call.object_id,
-        tenant_id=input.tenant_id,
-        identity_id=input.identity_id,
-        token_hash=token_hash(token),
-        name=input.name,
-        description=input.description,
-        created_by=call.caller.id,
-        life_seconds=input.expires_in_seconds,
-    )
     call.note(credentialId=call.object_id)
-    return CredentialCreated(token=token, credential_id=call.object_id, expires_at=expires_at, name=input.name)
+    return await issue_key(call.tx, call.object_id, input, created_by=call.caller.id)
 
 
 @method("credentials.list", action="iam:credentials:read", target=on_tenant(), transaction="read", surface="iam")

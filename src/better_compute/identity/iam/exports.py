@@ -8,11 +8,15 @@ decided on like any other and is NOT_FOUND afterwards; a caller without permissi
 import secrets
 from typing import Any, Final, Protocol, runtime_checkable
 
-from better_compute.identity.iam.rules import TOKEN_ENTROPY_BYTES, TokenKind, make_token
+from better_compute.db.tx import Tx
+from better_compute.identity.iam import store
+from better_compute.identity.iam.rules import TOKEN_ENTROPY_BYTES, TokenKind, make_token, token_hash, token_kind
 from better_compute.kernel.call import Call
 from better_compute.kernel.resources import Resource, ResourceType
 from better_compute.kernel.sealing import Sealer
 from better_compute.kernel.targets import Target
+
+__all__ = ["token_hash", "token_kind"]
 
 IAM: Final = "iam"
 
@@ -44,6 +48,11 @@ def surroundings(call: Call) -> Surroundings:
 def note_change(call: Call) -> None:
     """Lets the next call in this process see what this one changed; other processes follow within a second."""
     call.tx.after_commit(surroundings(call).changed)
+
+
+async def read_generation(tx: Tx) -> int:
+    """The number that every committed change of the IAM moves."""
+    return await tx.one(store.GENERATION)
 
 
 def new_token(kind: TokenKind) -> str:

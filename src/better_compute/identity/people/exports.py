@@ -17,6 +17,11 @@ async def get_identity(tx: Tx, *, tenant_id: str, identity_id: str) -> Identity:
     return found
 
 
+async def find_service_account(tx: Tx, *, tenant_id: str, name: str) -> Identity | None:
+    """The oldest active service account with this name; names need not be unique."""
+    return await tx.maybe(store.SERVICE_BY_NAME, tenant_id=tenant_id, name=name)
+
+
 async def find_holder(tx: Tx, *, tenant_id: str, identity_id: str) -> Holder | None:
     """The identity as the one behind a credential, whatever its status."""
     return await tx.maybe(store.HOLDER, tenant_id=tenant_id, id=identity_id)

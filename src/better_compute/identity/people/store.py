@@ -72,6 +72,14 @@ BY_EMAIL: Final = Query(
     row=Identity,
 )
 
+SERVICE_BY_NAME: Final = Query(
+    name="people.service_by_name",
+    sql=f"""select {_COLUMNS} from iam.identities
+            where tenant_id = %(tenant_id)s and kind = 'service' and name = %(name)s and status = 'active'
+            order by id limit 1""",  # noqa: S608  # a constant
+    row=Identity,
+)
+
 LIST: Final = Query(
     name="people.list",
     sql=f"""select {_COLUMNS} from iam.identities

@@ -8,10 +8,12 @@ from better_compute.base.errors import ComputeError, ErrorCode, invalid
 from better_compute.db.tx import Tx
 from better_compute.identity.people.exports import Membership, groups_of
 from better_compute.identity.roles import store
-from better_compute.identity.roles.rules import BUILTIN, check_passes_on
+from better_compute.identity.roles.rules import BUILTIN, OWNER, PLATFORM_OPERATOR, TENANT_ADMIN, check_passes_on
 from better_compute.identity.roles.schema import Binding, BindingCreate
 from better_compute.identity.roles.store import HeldBinding
 from better_compute.kernel.call import Call
+
+__all__ = ["OWNER", "PLATFORM_OPERATOR", "TENANT_ADMIN"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class Grants:
 
     roles: tuple[str, ...]
     """Ids of the roles it holds, by itself, through groups and by inheritance, in order."""
+    owner: bool
+    """Whether it owns the tenant."""
     groups: tuple[str, ...]
     """Ids of the groups it is in, in order."""
     documents: tuple[dict[str, Any], ...]
@@ -39,6 +43,7 @@ async def grants_of(tx: Tx, *, tenant_id: str, identity_id: str) -> Grants:
     rows = await tx.many(store.DOCUMENTS, tenant_id=tenant_id, role_ids=role_ids) if role_ids else []
     return Grants(
         roles=tuple(sorted({*builtin, *(row.role_id for row in rows)})),
+        owner=OWNER in builtin,
         groups=tuple(group_ids),
         documents=(
             *(BUILTIN[name].document for name in builtin),
@@ -89,6 +94,20 @@ async def insert_binding(tx: Tx, ident: str, wanted: BindingCreate, *, created_b
         expires_at=wanted.expires_at,
         created_by=created_by,
     )
+
+
+async def ensure_binding(tx: Tx, ident: str, wanted: BindingCreate, *, created_by: str, in_root: bool) -> bool:
+    """Writes a binding unless the subject has the role already; says whether it wrote one."""
+    known = await tx.many(
+        store.LIST_BINDINGS,
+        tenant_id=wanted.tenant_id,
+        role_id=wanted.role_id,
+        subject_id=wanted.subject_id,
+        include_expired=True,
+    )
+    if not known:
+        await insert_binding(tx, ident, wanted, created_by=created_by, in_root=in_root)
+    return not known
 
 
 def _next_change(bindings: Sequence[HeldBinding], groups: Sequence[Membership], *, now_ms: int) -> int | None:

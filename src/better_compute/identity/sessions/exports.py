@@ -14,13 +14,13 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from better_compute.db.tx import Tx
 from better_compute.identity.iam.schema import Credential
 from better_compute.identity.sessions import store
-from better_compute.identity.sessions.rules import IDLE_SECONDS
+from better_compute.identity.sessions.rules import IDLE_SECONDS, totp_uri
 from better_compute.kernel.sealing import Sealer
 
 AT_ONCE: Final = 2
 """Passwords hashed at once in one process; each takes about 19 MiB and 30 ms of a core."""
 
-__all__ = ["IDLE_SECONDS", "Passwords"]
+__all__ = ["IDLE_SECONDS", "Passwords", "totp_uri"]
 
 
 class Passwords:

@@ -75,6 +75,11 @@ async def lock_chain(tx: Tx, tenant_ids: Sequence[str]) -> None:
     await tx.many(store.LOCK, tenant_ids=list(tenant_ids))
 
 
+async def lock_alone(tx: Tx, tenant_id: str) -> bool:
+    """Has others who lock this tenant wait until the transaction ends; False when there is no such tenant."""
+    return await tx.maybe(store.LOCK_ALONE, tenant_id=tenant_id) is not None
+
+
 async def by_slug(tx: Tx, slug: str) -> TenantRecord | None:
     """The tenant with this alias."""
     tenant_id = await tx.maybe(store.BY_SLUG, slug=slug)

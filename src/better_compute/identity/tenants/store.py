@@ -68,6 +68,12 @@ LOCK: Final = Query(
     crosses_tenants=_WHOLE_TREE,
 )
 
+LOCK_ALONE: Final = Query(
+    name="tenants.lock_alone",
+    sql="select id from iam.tenants where id = %(tenant_id)s for update",
+    row=str,
+)
+
 BELOW: Final = Query(
     name="tenants.below",
     sql=f"""with recursive up as (

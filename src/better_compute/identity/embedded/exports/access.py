@@ -26,7 +26,6 @@ from better_compute.identity.flags.exports import Features, features_of
 from better_compute.identity.people.exports import Holder, find_holder
 from better_compute.identity.relations.exports import Relations, relations_of
 from better_compute.identity.roles.exports import Grants, grants_of
-from better_compute.identity.roles.rules import OWNER
 from better_compute.identity.tenants.exports import ancestry
 from better_compute.kernel.iam import Decision
 from better_compute.kernel.principal import Caller
@@ -155,7 +154,7 @@ def principal_facts(caller: Caller, holder: Holder, grants: Grants) -> dict[str,
         "principal.sessionKind": caller.session_kind,
         "principal.sessionId": caller.session_id,
         "principal.mfa": caller.mfa,
-        "principal.owner": OWNER in grants.roles,
+        "principal.owner": grants.owner,
         "principal.rootAdmin": caller.root_admin,
         "principal.groups": grants.groups,
         "principal.roles": grants.roles,

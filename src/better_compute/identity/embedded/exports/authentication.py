@@ -14,7 +14,7 @@ from better_compute.db.pool import Database
 from better_compute.db.tx import Tx
 from better_compute.identity.credentials.exports import find_key, note_used
 from better_compute.identity.embedded.exports.freshness import Freshness
-from better_compute.identity.iam.rules import token_hash, token_kind
+from better_compute.identity.iam.exports import token_hash, token_kind
 from better_compute.identity.iam.schema import Credential
 from better_compute.identity.people.exports import Holder, find_holder
 from better_compute.identity.sessions.exports import IDLE_SECONDS, find_session, note_seen

@@ -15,7 +15,7 @@ from typing import Final
 from better_compute.base.clock import Clock
 from better_compute.base.errors import ComputeError
 from better_compute.db.pool import Database
-from better_compute.identity.iam.store import GENERATION
+from better_compute.identity.iam.exports import read_generation
 
 LOOK_SECONDS: Final = 1.0
 """How often a process that is being asked looks at the generation."""
@@ -70,7 +70,7 @@ class Freshness:
         began = self._tried_at = self._clock.monotonic_s()
         try:
             async with self._database.transaction(read_only=True) as tx:
-                value = await tx.one(GENERATION)
+                value = await read_generation(tx)
                 self._ahead_ms = tx.now_ms - self._clock.now_ms()
         except ComputeError as error:
             self._failure = error

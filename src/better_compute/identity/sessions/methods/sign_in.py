@@ -8,8 +8,7 @@ addresses exist. Successes and failures of people who exist go into their tenant
 from typing import Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
-from better_compute.identity.iam.exports import new_token, note_change, surroundings
-from better_compute.identity.iam.rules import token_hash
+from better_compute.identity.iam.exports import new_token, note_change, surroundings, token_hash
 from better_compute.identity.people import exports as people
 from better_compute.identity.people.schema import Identity
 from better_compute.identity.sessions import store
