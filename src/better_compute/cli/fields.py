@@ -66,7 +66,7 @@ def _flags(model: type[BaseModel], *, prefix: tuple[str, ...], positional: tuple
     found: list[Flag] = []
     for name, field in model.model_fields.items():
         path = (*prefix, name)
-        inner = _plain(field.annotation)
+        inner = plain_type(field.annotation)
         if isinstance(inner, type) and issubclass(inner, BaseModel):
             found.extend(_flags(inner, prefix=path))
             continue
@@ -89,8 +89,8 @@ def _flag(field: FieldInfo, inner: Any, *, path: tuple[str, ...], nested: bool, 
     )
 
 
-def _plain(annotation: Any) -> Any:
-    """The annotation without `Annotated` and without `| None`."""
+def plain_type(annotation: Any) -> Any:
+    """A field's annotation without `Annotated` and without `| None`."""
     while True:
         origin = get_origin(annotation)
         if origin is Annotated:
@@ -111,9 +111,9 @@ def _kind(inner: Any) -> tuple[FieldKind, tuple[str, ...]]:
     simple: dict[Any, FieldKind] = {bool: "switch", str: "text", int: "number"}
     if inner in simple:
         return simple[inner], ()
-    if origin is list and _plain(get_args(inner)[0]) is str:
+    if origin is list and plain_type(get_args(inner)[0]) is str:
         return "list", ()
-    if origin in {dict, Mapping} and _plain(get_args(inner)[1]) in {int, str}:
+    if origin in {dict, Mapping} and plain_type(get_args(inner)[1]) in {int, str}:
         return "map", ()
     return "json", ()
 

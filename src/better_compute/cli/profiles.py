@@ -35,14 +35,26 @@ def choose_profile(environment: Mapping[str, str], *, url: str | None, home: Pat
 def save_session(environment: Mapping[str, str], *, url: str, token: str, home: Path) -> Path:
     """Keeps a session token for a server; answers the file."""
     path = _file(environment, home)
-    saved = {**_saved(environment, home), url.rstrip("/"): token}
+    _write(path, {**_saved(environment, home), url.rstrip("/"): token})
+    return path
+
+
+def forget_session(environment: Mapping[str, str], *, url: str, home: Path) -> str | None:
+    """Drops the saved session of a server; answers its token, or None when there was none."""
+    saved = _saved(environment, home)
+    token = saved.pop(url.rstrip("/"), None)
+    if token is not None:
+        _write(_file(environment, home), saved)
+    return token
+
+
+def _write(path: Path, saved: dict[str, str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         json.dump(saved, file)
     fresh.replace(path)
-    return path
 
 
 def _file(environment: Mapping[str, str], home: Path) -> Path:

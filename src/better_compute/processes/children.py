@@ -1,7 +1,7 @@
 """The processes that `dev` starts and looks after.
 
 A child that ends is started again, with growing pauses; stopping asks it politely and waits. Children sit in sessions
-of their own, so that Ctrl-C reaches the supervisor alone, and are told to end when the supervisor ends, however it does.
+of their own, so that Ctrl-C reaches the supervisor alone, and are told to end when the supervisor does, for any reason.
 """
 
 import asyncio

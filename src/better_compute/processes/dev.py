@@ -28,7 +28,7 @@ from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.bcd.state import StateFolder
 from better_compute.cli.output import Output
 from better_compute.client.client import Client
-from better_compute.identity.provisioning import provision_development
+from better_compute.identity.embedded.exports.provisioning import provision_development
 from better_compute.kernel.settings import Settings
 from better_compute.processes.children import Child
 from better_compute.processes.config import find_config
@@ -120,7 +120,9 @@ async def _made(described: BetterCompute, settings: Settings, url: str, options:
         return known.at(address)
     secret = deployment_secret(settings)
     async with described.open(database_settings(settings, url), secret=secret) as app:
-        keys = await provision_development(app.deployment.database, secret=secret, tenant_id=TENANT)
+        keys = await provision_development(
+            app.deployment.database, tenant_id=TENANT, root_tenant_id=described.root_tenant_id
+        )
     return DevFile(
         url=address,
         root_token=keys.root_token,
