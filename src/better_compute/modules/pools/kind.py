@@ -172,7 +172,7 @@ async def _read_offers(tx: Tx, tenant_id: str) -> Sequence[Live]:
     ]
 
 
-_PROTECTED: Final = "the pool is protected; lift that first with pools.update --protected false"
+_PROTECTED: Final = "the pool is protected; lift that first with pools.update"
 
 POOL: Final = Kind(
     items=ItemKind(

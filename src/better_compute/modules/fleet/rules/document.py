@@ -153,7 +153,7 @@ def _read_inner(reading: _Reading, kind: AnyKind, value: Any, *, owner: Key, loc
 
 def _parse(reading: _Reading, validator: TypeAdapter[Any], value: Any, loc: Loc) -> Any:
     try:
-        return validator.validate_json(json.dumps(value), by_alias=True, by_name=False)
+        return validator.validate_json(json.dumps(value), strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         reading.add(error, loc)
         return None
