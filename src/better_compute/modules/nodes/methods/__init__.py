@@ -1,0 +1,1 @@
+"""What operators call, and what hosts are answered."""
