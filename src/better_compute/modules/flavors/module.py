@@ -1,0 +1,26 @@
+"""The manifest of `flavors`."""
+
+from pathlib import Path
+from typing import Final
+
+from better_compute.kernel.module import Module
+from better_compute.modules.flavors.kind import FLAVOR
+from better_compute.modules.flavors.methods import (
+    EVENTS,
+    FLAVOR_TYPE,
+    create_flavor,
+    delete_flavor,
+    get_flavor,
+    list_flavors,
+    update_flavor,
+)
+
+MODULE: Final = Module(
+    name="flavors",
+    package=Path(__file__).parent,
+    requires=("pools", "sites"),
+    methods=(create_flavor, get_flavor, list_flavors, update_flavor, delete_flavor),
+    resource_types=(FLAVOR_TYPE,),
+    events=EVENTS,
+    kinds=(FLAVOR,),
+)

@@ -1,0 +1,76 @@
+"""What crosses the border about quotas.
+
+A quota is the most of one resource that one tenant may use in one pool. The pool's owner has no limit where nobody set
+one; everybody else has nothing where nobody granted something. The platform sets quotas (by offering a pool, or with
+`quotas.set`), tenants read their own.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from better_compute.base.models import VIEW, Id, Integer, ResourceName, TenantInput
+
+MAX_RESOURCES = 100
+"""How many resources one quota map may name; a pool has a handful."""
+
+QuotaMap = Annotated[dict[ResourceName, Integer], Field(max_length=MAX_RESOURCES)]
+"""A maximum per resource, such as `{"gpu": 16}`."""
+
+
+class QuotaSet(TenantInput):
+    """A new maximum of one tenant's use of one resource in a pool; `tenantId` is the tenant it applies to."""
+
+    pool_id: Id
+    """The pool, owned by that tenant or offered to it."""
+    resource: ResourceName
+    """Such as `vcpu`, `memoryGiB`, `diskGiB` or `gpu`."""
+    max: Integer
+    """The new maximum; it may be less than what is used now, then nothing new fits until enough was returned."""
+
+
+class QuotaGet(TenantInput):
+    """Which quota to read."""
+
+    pool_id: Id
+    """The pool's id, `pool_…`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceQuota:
+    """One resource of a quota."""
+
+    __pydantic_config__ = VIEW
+
+    resource: str
+    max: int | None
+    """The most that may be used; absent: no limit, which only the pool's owner can have."""
+    used: int
+    available: int | None
+    """What is left, 0 when more is used than granted; absent without a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How much of a pool a tenant may use, and how much it uses."""
+
+    __pydantic_config__ = VIEW
+
+    tenant_id: str
+    pool_id: str
+    resources: list[ResourceQuota]
+    """By resource. One that is missing has no limit for the pool's owner, and grants nothing to others."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaChanged:
+    """Payload of `quota.set`."""
+
+    __pydantic_config__ = VIEW
+
+    pool_id: str
+    resource: str
+    max: int
+    previous: int | None
+    """The maximum before; absent when there was none."""

@@ -1,0 +1,113 @@
+"""Statements on quotas. Whatever changes `used`, or several rows, goes through the module's SQL functions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from better_compute.db.query import Query
+from better_compute.db.tx import Tx
+from better_compute.modules.quotas.rules import arrays
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """One resource of one tenant's quota in a pool."""
+
+    tenant_id: str
+    pool_id: str
+    resource: str
+    max: int | None
+    used: int
+
+
+_CHARGE: Final = Query(
+    name="quotas.charge",
+    sql="""select quotas_charge_v1(%(tenant_id)s::text, %(pool_id)s::text, %(is_owner)s::boolean,
+                                   %(resources)s::text[], %(amounts)s::text[])""",
+    row=bool,
+)
+
+_RELEASE: Final = Query(
+    name="quotas.release",
+    sql="""select quotas_release_v1(%(tenant_id)s::text, %(pool_id)s::text, %(resources)s::text[],
+                                    %(amounts)s::text[])""",
+    row=bool,
+)
+
+_LIMIT: Final = Query(
+    name="quotas.limit",
+    sql="""select quotas_limit_v1(%(tenant_id)s::text, %(pool_id)s::text, %(resources)s::text[], %(maxima)s::text[],
+                                  %(replace)s::boolean)""",
+    row=bool,
+)
+
+_LIST: Final = Query(
+    name="quotas.list",
+    sql="""select tenant_id, pool_id, resource, max, used from quotas
+           where tenant_id = %(tenant_id)s and pool_id = any(%(pool_ids)s::text[])
+           order by pool_id, resource""",
+    row=QuotaRow,
+)
+
+_LIST_MAXIMA: Final = Query(
+    name="quotas.list_maxima",
+    sql="""select tenant_id, pool_id, resource, max, used from quotas
+           where tenant_id = %(tenant_id)s and max is not null order by pool_id, resource""",
+    row=QuotaRow,
+)
+
+_LIST_LIMITS: Final = Query(
+    name="quotas.list_limits",
+    sql="""select tenant_id, pool_id, resource, max, used from quotas
+           where pool_id = any(%(pool_ids)s::text[]) and max is not null
+             and (%(tenant_ids)s::text[] is null or tenant_id = any(%(tenant_ids)s::text[]))
+           order by pool_id, tenant_id, resource""",
+    row=QuotaRow,
+    crosses_tenants="the pool's owner sees what it granted to whom; callers pass the ids of its own pools",
+)
+
+_LOCK: Final = Query(
+    name="quotas.lock",
+    sql="""select tenant_id, pool_id, resource, max, used from quotas
+           where tenant_id = %(tenant_id)s and pool_id = %(pool_id)s and resource = %(resource)s for update""",
+    row=QuotaRow,
+)
+
+
+async def charge(tx: Tx, *, tenant_id: str, pool_id: str, is_owner: bool, amounts: Mapping[str, int]) -> None:
+    """Charges the amounts, all or none; `DatabaseRefusal` BC002 when one does not fit."""
+    resources, numbers = arrays(amounts)
+    await tx.one(_CHARGE, tenant_id=tenant_id, pool_id=pool_id, is_owner=is_owner, resources=resources, amounts=numbers)
+
+
+async def release(tx: Tx, *, tenant_id: str, pool_id: str, amounts: Mapping[str, int]) -> None:
+    """Returns the amounts; never refuses, never below 0."""
+    resources, numbers = arrays(amounts)
+    await tx.one(_RELEASE, tenant_id=tenant_id, pool_id=pool_id, resources=resources, amounts=numbers)
+
+
+async def set_limits(tx: Tx, *, tenant_id: str, pool_id: str, limits: Mapping[str, int], replace: bool) -> None:
+    """Sets maxima; with `replace`, resources that are not listed grant nothing from now on."""
+    resources, maxima = arrays(limits)
+    await tx.one(_LIMIT, tenant_id=tenant_id, pool_id=pool_id, resources=resources, maxima=maxima, replace=replace)
+
+
+async def list_quotas(tx: Tx, *, tenant_id: str, pool_ids: Sequence[str]) -> list[QuotaRow]:
+    """A tenant's rows in these pools, by pool and resource."""
+    return await tx.many(_LIST, tenant_id=tenant_id, pool_ids=list(pool_ids))
+
+
+async def list_limits(tx: Tx, *, pool_ids: Sequence[str], tenant_ids: Sequence[str] | None) -> list[QuotaRow]:
+    """The rows with a maximum in these pools, of these tenants or of all."""
+    chosen = None if tenant_ids is None else list(tenant_ids)
+    return await tx.many(_LIST_LIMITS, pool_ids=list(pool_ids), tenant_ids=chosen)
+
+
+async def lock_quota(tx: Tx, *, tenant_id: str, pool_id: str, resource: str) -> QuotaRow | None:
+    """One row, held until the transaction ends."""
+    return await tx.maybe(_LOCK, tenant_id=tenant_id, pool_id=pool_id, resource=resource)
+
+
+async def list_maxima(tx: Tx, *, tenant_id: str) -> list[QuotaRow]:
+    """Every maximum of a tenant, in its own pools and in those it was offered."""
+    return await tx.many(_LIST_MAXIMA, tenant_id=tenant_id)
