@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import pytest_asyncio
 
 from better_compute.builtin import default
 from better_compute.db.query import Query, known_queries
@@ -17,7 +18,7 @@ DESCRIBED = default()
 QUERIES = [query for query in known_queries() if not query.name.startswith("tests.")]
 
 
-@pytest.fixture(scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def connection() -> AsyncIterator[psycopg.Connection[Any]]:
     async with clone(DESCRIBED.sources) as url:
         with psycopg.connect(url, autocommit=True) as opened:
@@ -47,4 +48,4 @@ def test_counter_rows_are_never_updated_many_at_once(query: Query[Any]) -> None:
     """design, section 7, Locks: rows of counters are locked and updated one by one, in one fixed order."""
     sql = re.sub(r"\s+", " ", query.sql.lower())
     if re.search(r"update (node_resources|quotas)\b", sql):
-        assert re.search(r"resource = (%\(|\$)", sql), "lock and update counter rows one by one"
+        assert re.search(r"resource = (%\(|'vcpu')", sql), "lock and update counter rows one by one"

@@ -53,7 +53,7 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
         },
         "components": {
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
-            "schemas": dict(sorted(schemas.items())),
+            "schemas": _without_nulls(dict(sorted(schemas.items()))),
         },
     }
 
@@ -119,3 +119,14 @@ def _refusals(item: AnyMethod) -> dict[str, Any]:
         str(status): {"description": f"{', '.join(codes)}.", "content": content}
         for status, codes in sorted(by_status.items())
     }
+
+
+def _without_nulls(schema: Any) -> Any:
+    """The schema without `default: null`: a field that may be left out but not be null has that default inside only."""
+    if isinstance(schema, dict):
+        return {
+            key: _without_nulls(value) for key, value in schema.items() if not (key == "default" and value is None)
+        }
+    if isinstance(schema, list):
+        return [_without_nulls(value) for value in schema]
+    return schema

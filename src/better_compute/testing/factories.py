@@ -26,7 +26,10 @@ _BY_PATTERN: Final = {
     names.IDEMPOTENCY_KEY: "key",
 }
 
-SPECIAL: Final[Mapping[str, Mapping[str, Any]]] = {}
+SPECIAL: Final[Mapping[str, Mapping[str, Any]]] = {
+    "sites.create": {"kind": "custom"},
+    "images.create": {"source": {"url": "https://images.example.com/disk.qcow2", "sha256": "0" * 64}},
+}
 """Fields by method name that override what the model alone would give."""
 
 

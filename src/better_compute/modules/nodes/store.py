@@ -232,7 +232,7 @@ MARK_SEEN: Final = Query(
 KEEP_UP: Final = Query(
     name="nodes.keep_up",
     sql="""insert into platform_uptime as u (up_since, seen_at) values (now(), now())
-           on conflict (only) do update set seen_at = now(),
+           on conflict (single) do update set seen_at = now(),
              up_since = case when u.seen_at < now() - make_interval(secs => %(gap)s) then now() else u.up_since end""",
     row=NoneType,
     crosses_tenants="the platform's own uptime belongs to no tenant",

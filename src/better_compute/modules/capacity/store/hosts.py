@@ -43,7 +43,7 @@ class Host:
 
 FIND_HOST: Final = Query(
     name="capacity.find_host",
-    sql=f"""select n.id, {_BASIS}, n.inventory::text, p.policy from {_HOSTS} and n.id = %(node_id)s""",  # noqa: S608  # constants only
+    sql=f"""select n.id, {_BASIS} as basis, n.inventory::text, p.policy from {_HOSTS} and n.id = %(node_id)s""",  # noqa: S608  # constants only
     row=Host,
     crosses_tenants=OWNER,
 )

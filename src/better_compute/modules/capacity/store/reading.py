@@ -113,8 +113,8 @@ class StoredDevice:
 
 LIST_DEVICES: Final = Query(
     name="capacity.list_devices",
-    sql="""select d.id, d.class, d.address, d.model, d.numa_node, a.holder,
-             (extract(epoch from d.retired_at) * 1000)::bigint
+    sql="""select d.id, d.class as device_class, d.address, d.model, d.numa_node, a.holder as booked_by,
+             (extract(epoch from d.retired_at) * 1000)::bigint as retired_at
            from devices d
              left join device_bookings b on b.device_id = d.id and upper_inf(b.during)
              left join allocations a on a.id = b.allocation_id
@@ -141,7 +141,7 @@ class StoredAllocation:
 LIST_ALLOCATIONS: Final = Query(
     name="capacity.list_allocations",
     sql="""select id, node_id, tenant_id, holder, resources, amounts, gpus,
-             (extract(epoch from created_at) * 1000)::bigint
+             (extract(epoch from created_at) * 1000)::bigint as created_at
            from allocations
            where node_id = %(node_id)s and released_at is null and id > %(after)s
            order by id limit %(limit)s""",

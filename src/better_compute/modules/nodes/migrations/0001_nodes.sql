@@ -61,7 +61,7 @@ create table node_guests (
 
 -- One row: since when some process has served the API without a gap.
 create table platform_uptime (
-  only boolean primary key default true check (only),
+  single boolean primary key default true check (single),
   up_since timestamptz not null,
   seen_at timestamptz not null
 );
