@@ -48,7 +48,7 @@ def present(case: dict[str, Any]) -> Snapshot:
         tenant_id="root",
         live=live,
         names=Names([*names, *gone]),
-        outside={"site": "root", "offer": {"lost": "deleted"}},
+        outside={"site": "root", "offer": {"acme": "active", "globex": "suspended", "lost": "deleted"}},
     )
 
 

@@ -144,7 +144,7 @@ class World(Protocol):
         """Whatever else the kind read in the snapshot for its checks."""
 
     def outside(self, kind: str) -> Any:
-        """What the process knows without the database, as the kind asked for it."""
+        """Whatever the kind asked outside the database before."""
 
 
 Check = Callable[[World, Wanted, Live | None], str | None]

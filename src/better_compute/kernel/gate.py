@@ -51,10 +51,6 @@ class TenantGate:
         if generation == self._generation:
             self._loaded_at = now
 
-    def inactive(self) -> Mapping[str, TenantStatus]:
-        """The tenants that are not active, as last loaded."""
-        return self._states
-
     def check(self, caller: Caller, tenants: Iterable[str], *, mutates: bool) -> None:
         """TENANT_INACTIVE with `tenantId` and `state` in the details, or nothing."""
         if not self._states or caller.kind == "host":

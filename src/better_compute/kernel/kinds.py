@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from better_compute.base.items import Item, ItemKind, Live
+from better_compute.base.items import Item, ItemKind, Live, Wanted
 from better_compute.db.tx import Tx
 from better_compute.kernel.deployment import Deployment
 
@@ -20,8 +20,11 @@ Read = Callable[[Tx, str], Awaitable[Sequence[Live]]]
 Facts = Callable[[Tx, str], Awaitable[Any]]
 """Whatever else the kind's checks look at, for a whole tenant in one statement."""
 
-Outside = Callable[[Deployment], Any]
-"""What this process knows without asking anybody, such as which tenants are not active; it must not wait."""
+Outside = Callable[[Deployment, Sequence[Wanted]], Awaitable[Any]]
+"""Facts that are not in our database, such as the IAM's tenants, for the kind's items of a document.
+
+Asked once per plan, before the snapshot is read and never inside an apply's transaction.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

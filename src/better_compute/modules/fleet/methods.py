@@ -5,7 +5,8 @@ no transaction open, plans again inside its one transaction, and carries the pla
 same (seed 000, Apply). Whatever goes wrong on the way leaves the fleet as it was.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
@@ -19,7 +20,7 @@ from better_compute.kernel.method import method
 from better_compute.kernel.registry import Registry
 from better_compute.kernel.runs import BasisMoved
 from better_compute.kernel.targets import fleet_wide
-from better_compute.modules.fleet.rules.document import read_document
+from better_compute.modules.fleet.rules.document import Document, read_document
 from better_compute.modules.fleet.rules.drift import read_drift
 from better_compute.modules.fleet.rules.export import write_document
 from better_compute.modules.fleet.rules.fleet import EMPTY, Fleet
@@ -38,7 +39,7 @@ from better_compute.modules.fleet.schema import (
     FleetStatus,
 )
 from better_compute.modules.fleet.store.applied import find_applied, insert_names, lock_applied, update_applied
-from better_compute.modules.fleet.store.snapshot import items_of, kinds_of, read_snapshot
+from better_compute.modules.fleet.store.snapshot import AnyKind, ask_outside, items_of, kinds_of, read_snapshot
 
 ADMIN: Final = "compute:fleet:admin"
 
@@ -54,14 +55,15 @@ async def export_fleet(call: Call, input: FleetRef) -> FleetExported:
     for are left out and named in `missing`.
     """
     kinds = kinds_of(call.deployment)
-    snapshot = await read_snapshot(call.tx, call.deployment, kinds, tenant_id=input.tenant_id)
+    snapshot = await read_snapshot(call.tx, kinds, tenant_id=input.tenant_id)
     return write_document(Fleet(items_of(kinds), EMPTY, snapshot))
 
 
 @method("fleet.plan", action=ADMIN, target=fleet_wide(), transaction="snapshot", max_body=MAX_DOCUMENT)
 async def plan_fleet(call: Call, input: FleetPlanInput) -> FleetPlan:
     """Compares a document with the tenant's fleet and says what applying it would do. Changes nothing."""
-    return (await _plan(call, input, call.tx)).view()
+    question = await _ask(call, input)
+    return (await question.plan(call.tx)).view()
 
 
 @method(
@@ -85,15 +87,16 @@ async def apply_fleet(call: Call, input: FleetApplyInput) -> FleetApplied:
     exactly the reviewed plan is applied, or CONFIG_DRIFT. A blocked plan is INVALID_STATE with `details.blocked`. The
     document is recorded even when there is nothing to do; drift is looked for against it from then on.
     """
-    plan = await _plan_alone(call, input)
+    question = await _ask(call, input)
+    plan = await _plan_alone(call, question)
     if input.plan_hash is not None and input.plan_hash != plan.plan_hash:
         raise _moved("since it was reviewed")
     _refuse_blocked(plan)
     for _attempt in range(ATTEMPTS):
         try:
-            return await _carry_out(call, input, plan)
+            return await _carry_out(call, input, question, plan)
         except (BasisMoved, SerializationLost):
-            if (await _plan_alone(call, input)).plan_hash != plan.plan_hash:
+            if (await _plan_alone(call, question)).plan_hash != plan.plan_hash:
                 raise _moved("while it was applied") from None
     raise ComputeError(
         ErrorCode.UNAVAILABLE, "Other calls kept changing the same rows while the plan was applied; try again."
@@ -116,20 +119,40 @@ async def get_fleet_status(call: Call, input: FleetRef) -> FleetStatus:
     return FleetStatus(tenant_id=input.tenant_id, applied=baseline, drift=read_drift(row.drift))
 
 
-async def _plan_alone(call: Call, input: FleetPlanInput) -> Plan:
-    async with call.deployment.database.transaction(read_only=True, isolation="repeatable read") as tx:
-        return await _plan(call, input, tx)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A checked document with all that a plan needs beside the snapshot."""
+
+    tenant_id: str
+    kinds: Sequence[AnyKind]
+    document: Document
+    outside: Mapping[str, Any]
+    options: Options
+
+    async def plan(self, tx: Tx) -> Plan:
+        """The plan against the fleet as `tx` sees it."""
+        snapshot = await read_snapshot(tx, self.kinds, tenant_id=self.tenant_id, outside=self.outside)
+        return make_plan(Fleet(items_of(self.kinds), self.document, snapshot), self.options)
 
 
-async def _plan(call: Call, input: FleetPlanInput, tx: Tx) -> Plan:
+async def _ask(call: Call, input: FleetPlanInput) -> Question:
     kinds = kinds_of(call.deployment)
-    items = items_of(kinds)
-    document = read_document(items, input.config)
-    snapshot = await read_snapshot(tx, call.deployment, kinds, tenant_id=input.tenant_id)
-    return make_plan(Fleet(items, document, snapshot), Options(prune=input.prune, allow_empty=input.allow_empty))
+    document = read_document(items_of(kinds), input.config)
+    return Question(
+        tenant_id=input.tenant_id,
+        kinds=kinds,
+        document=document,
+        outside=await ask_outside(call.deployment, kinds, document),
+        options=Options(prune=input.prune, allow_empty=input.allow_empty),
+    )
 
 
-async def _carry_out(call: Call, input: FleetApplyInput, plan: Plan) -> FleetApplied:
+async def _plan_alone(call: Call, question: Question) -> Plan:
+    async with call.deployment.database.transaction(read_only=True, isolation="repeatable read") as tx:
+        return await question.plan(tx)
+
+
+async def _carry_out(call: Call, input: FleetApplyInput, question: Question, plan: Plan) -> FleetApplied:
     composite = call.composite
     if composite is None:
         raise ComputeError(
@@ -139,7 +162,7 @@ async def _carry_out(call: Call, input: FleetApplyInput, plan: Plan) -> FleetApp
     checked, names = await _check_calls(call, composite, plan)
     async with composite.transaction() as tx:
         await lock_applied(tx, tenant_id=input.tenant_id)
-        again = await _plan(call, input, tx)
+        again = await question.plan(tx)
         if again.plan_hash != plan.plan_hash or again.blocked:
             raise _moved("while it was applied")
         for step, item in zip(plan.steps, checked, strict=True):

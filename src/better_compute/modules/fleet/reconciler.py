@@ -23,7 +23,7 @@ from better_compute.modules.fleet.store.applied import (
     update_checked,
     update_drift,
 )
-from better_compute.modules.fleet.store.snapshot import items_of, kinds_of, read_snapshot
+from better_compute.modules.fleet.store.snapshot import ask_outside, items_of, kinds_of, read_snapshot
 
 NAME: Final = "fleet.drift"
 ALL: Final = "all"
@@ -79,12 +79,12 @@ async def act(step: Step, plan: Facts) -> Finding | None:
     if isinstance(plan, Sweep):
         return None
     deployment = step.deployment
-    await deployment.gate.ready()
     kinds = kinds_of(deployment)
     items = items_of(kinds)
     document = read_document(items, plan.document)
+    outside = await ask_outside(deployment, kinds, document)
     async with deployment.database.transaction(read_only=True, isolation="repeatable read") as tx:
-        snapshot = await read_snapshot(tx, deployment, kinds, tenant_id=plan.tenant_id)
+        snapshot = await read_snapshot(tx, kinds, tenant_id=plan.tenant_id, outside=outside)
     fresh = make_plan(Fleet(items, document, snapshot), _options(plan.options))
     return compare_drift(fresh, plan.drift_hash)
 

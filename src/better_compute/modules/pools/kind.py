@@ -24,12 +24,17 @@ from better_compute.base.items import (
 )
 from better_compute.base.models import GpuModel, Input, SiteName, TenantId
 from better_compute.db.tx import Tx
+from better_compute.kernel.deployment import Deployment
+from better_compute.kernel.iam import TenantStatus
 from better_compute.kernel.kinds import Kind
 from better_compute.modules.pools.rules import canonical_policy, check_lendable, check_single_tenant, granted
 from better_compute.modules.pools.schema import Agent, PoolClass, PoolPolicy, Sharing
 from better_compute.modules.pools.store import PoolRow, list_offers_of_owner, list_owned_pools
 from better_compute.modules.quotas.exports import limits_in_pools
 from better_compute.modules.quotas.schema import QuotaMap
+
+FEW_TENANTS: Final = 8
+"""Up to so many tenants are asked for one by one, more in one go with everything below the root tenant."""
 
 
 class PoolItem(Input):
@@ -117,7 +122,10 @@ def _check_offer(world: World, wanted: Wanted, _live: Live | None) -> str | None
     owner, tenant = wanted.key[:-1], wanted.key[-1]
     if tenant == world.tenant_id:
         return "a pool is not offered to its own owner; write ownerQuota for the owner's limit"
-    if world.outside("offer").get(tenant) == "deleted":
+    status = (world.outside("offer") or {}).get(tenant)
+    if status is None:
+        return f"there is no tenant {tenant}; correct its id"
+    if status == "deleted":
         return f"the tenant {tenant} is deleted; take the offer out of the document"
     pool = world.values("pool", owner) or {}
     sharing = pool.get("sharing") or "exclusive"
@@ -172,6 +180,16 @@ async def _read_offers(tx: Tx, tenant_id: str) -> Sequence[Live]:
     ]
 
 
+async def _statuses(deployment: Deployment, wanted: Sequence[Wanted]) -> Mapping[str, TenantStatus]:
+    """What the IAM says of the tenants that the document offers pools to; those it does not know are left out."""
+    tenants = {offer.key[-1] for offer in wanted}
+    if len(tenants) > FEW_TENANTS:
+        known = await deployment.iam.subtree(deployment.iam.root_tenant_id)
+    else:
+        known = [await deployment.iam.tenant(tenant) for tenant in sorted(tenants)]
+    return {tenant.id: tenant.status for tenant in known if tenant.status != "missing"}
+
+
 _PROTECTED: Final = "the pool is protected; lift that first with pools.update"
 
 POOL: Final = Kind(
@@ -222,5 +240,5 @@ OFFER: Final = Kind(
         check=_check_offer,
     ),
     read=_read_offers,
-    outside=lambda deployment: deployment.gate.inactive(),
+    outside=_statuses,
 )

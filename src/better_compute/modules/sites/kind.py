@@ -45,7 +45,7 @@ async def _read(tx: Tx, tenant_id: str) -> Sequence[Live]:
     ]
 
 
-def _root_tenant(deployment: Deployment) -> str:
+async def _root_tenant(deployment: Deployment, _wanted: Sequence[Wanted]) -> str:
     return deployment.iam.root_tenant_id
 
 

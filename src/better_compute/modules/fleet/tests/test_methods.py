@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -10,6 +10,8 @@ import pytest
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.db.query import Query
 from better_compute.kernel.effects import Effects
+from better_compute.kernel.iam import Check, Decision
+from better_compute.kernel.principal import Caller
 from better_compute.kernel.reconciler import Step
 from better_compute.modules.flavors.module import MODULE as FLAVORS
 from better_compute.modules.fleet.module import fleet_module
@@ -141,9 +143,7 @@ async def test_an_export_names_everything_and_plans_empty(h: Harness) -> None:
 
 async def test_what_fleet_did_not_create_is_exported_under_its_id_and_kept(h: Harness) -> None:
     site = await h.call("sites.create", tenant_id="root", kind="shared", region="us-east", iam_region="us")
-    pool = await h.call(
-        "pools.create", tenant_id="root", site_id=site.id, class_="vps-host", owner_quota={"vcpu": 0}
-    )
+    pool = await h.call("pools.create", tenant_id="root", site_id=site.id, class_="vps-host", owner_quota={"vcpu": 0})
     exported = await h.call("fleet.export", tenant_id="root")
     assert exported.config["sites"][0]["name"] == site.id
     assert exported.config["pools"][0] == {
@@ -220,6 +220,70 @@ async def test_a_fleet_that_moved_since_the_review_is_config_drift(h: Harness) -
     await h.call("pools.unoffer", tenant_id="root", pool_id=await pool_id(h, "vps-fra"), to_tenant_id="acme")
     with refused(ErrorCode.CONFIG_DRIFT):
         await apply(h, document, plan_hash=reviewed.plan_hash)
+
+
+class SlowIam(FakeIam):
+    """Lets somebody do something while a decision is being taken."""
+
+    meanwhile: Callable[[], Awaitable[Any]] | None = None
+
+    async def decide(self, caller: Caller, check: Check) -> Decision:
+        if self.meanwhile is not None and check.action == "compute:pools:manage":
+            act, self.meanwhile = self.meanwhile, None
+            await act()
+        return await super().decide(caller, check)
+
+
+@pytest.mark.parametrize("with_hash", [True, False])
+async def test_a_fleet_that_moves_while_the_iam_decides_is_config_drift(with_hash: bool) -> None:  # noqa: FBT001  # a parameter of the test
+    iam = SlowIam()
+    async with harness(SITES, QUOTAS, POOLS, FLAVORS, fleet_module(), iam=iam) as h:
+        await apply(h, SEED)
+        pool = await pool_id(h, "vps-fra")
+        document = seed()
+        document["pools"][0] |= {"policy": {"disruptionBudget": 0.2}, "ownerQuota": {"gpu": 9}}
+        reviewed = await plan(h, document)
+        iam.meanwhile = lambda: h.call("quotas.set", tenant_id="root", pool_id=pool, resource="gpu", max=9)
+        options = {"plan_hash": reviewed.plan_hash} if with_hash else {}
+        with refused(ErrorCode.CONFIG_DRIFT):
+            await apply(h, document, **options)
+        assert does(await plan(h, document)) == ["update pool vps-fra"]
+
+
+async def test_what_a_decision_rested_on_may_move_when_the_plan_does_not() -> None:
+    iam = SlowIam()
+    async with harness(SITES, QUOTAS, POOLS, FLAVORS, fleet_module(), iam=iam) as h:
+        await apply(h, SEED)
+        pool = await pool_id(h, "vps-fra")
+        document = seed()
+        document["pools"][0]["policy"] = {"disruptionBudget": 0.2}
+        iam.meanwhile = lambda: h.call("pools.update", tenant_id="root", pool_id=pool, protected=True)
+        assert await apply(h, document) == 1
+        assert (await h.call("pools.get", tenant_id="root", pool_id=pool)).protected
+
+
+async def test_hand_edits_during_applies_never_leave_a_mix(h: Harness) -> None:
+    """Every outcome is one of the two documents or the hand edit, whole."""
+    await apply(h, SEED)
+    pool = await pool_id(h, "vps-fra")
+    bigger = seed()
+    bigger["pools"][0] |= {"policy": {"disruptionBudget": 0.3}, "ownerQuota": {"gpu": 30}}
+    bigger["flavors"].append({**SEED["flavors"][0], "name": "g1.large"})
+
+    async def edit(number: int) -> None:
+        await h.call("pools.update", tenant_id="root", pool_id=pool, policy={"disruptionBudget": number / 100})
+
+    for number in range(1, 6):
+        wanted = bigger if number % 2 else seed()
+        results = await asyncio.gather(apply(h, wanted), edit(number), return_exceptions=True)
+        applied, edited = results
+        assert edited is None
+        if isinstance(applied, ComputeError):
+            assert applied.code is ErrorCode.CONFIG_DRIFT, applied
+        left = does(await plan(h, wanted))
+        whole = [[], ["update pool vps-fra"]]
+        assert left in whole if not isinstance(applied, ComputeError) else left
+        await apply(h, wanted)
 
 
 async def test_a_blocked_plan_is_refused_whole(h: Harness) -> None:

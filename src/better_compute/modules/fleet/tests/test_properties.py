@@ -70,7 +70,7 @@ class Model:
             tenant_id="root",
             live=live,
             names=Names(self.names.values()),
-            outside={"site": "root", "offer": {"globex": "suspended"}},
+            outside={"site": "root", "offer": {"acme": "active", "globex": "suspended"}},
         )
 
     def apply(self, plan: Plan) -> None:
