@@ -24,7 +24,7 @@ EXIT_BLOCKED: Final = 4
 
 Json = Mapping[str, Any]
 
-FileArgument = Annotated[Path, Parameter(help="The document, JSON or YAML; `-` reads standard input.")]
+FileArgument = Annotated[Path, Parameter(help="The document, JSON or YAML; - reads standard input.")]
 Tenant = Annotated[str, Parameter(help="The tenant whose fleet it is.")]
 Prune = Annotated[bool, Parameter(help="Delete what the document's lists leave out.", negative=())]
 AllowEmpty = Annotated[bool, Parameter(help="With --prune, let an empty list delete all it could hold.", negative=())]
@@ -56,7 +56,6 @@ async def export_command(
 async def plan_command(
     context: Context,
     file: FileArgument,
-    /,
     *,
     tenant: Tenant,
     prune: Prune = False,
@@ -74,14 +73,13 @@ async def plan_command(
         if calls:
             context.output.text(render_calls(plan))
     return end(
-        context, plan_end(plan, fail_on_drift=fail_on_drift), changes=plan_changes(plan), detailed=detailed_exitcode
+        context, plan_end(plan, fail_on_drift=fail_on_drift), changes=bool(plan["calls"]), detailed=detailed_exitcode
     )
 
 
 async def apply_command(
     context: Context,
     file: FileArgument,
-    /,
     *,
     tenant: Tenant,
     prune: Prune = False,
@@ -130,11 +128,6 @@ async def status_command(
     if drift and detailed_exitcode:
         return EXIT_BLOCKED if drift["blocked"] else EXIT_DRIFT
     return end(context, refusal, changes=drift is not None, detailed=detailed_exitcode)
-
-
-def plan_changes(plan: Json) -> bool:
-    """Whether any call would run."""
-    return bool(plan["calls"])
 
 
 def plan_end(plan: Json, *, fail_on_drift: bool) -> ComputeError | None:
