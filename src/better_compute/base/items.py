@@ -237,6 +237,8 @@ class ItemKind(Generic[Item]):
     defaults: Mapping[str, Any] = field(init=False, repr=False)
     """The canonical default of each field that has one."""
 
+    _key_names: tuple[str, ...] = field(init=False, repr=False)
+
     def __post_init__(self) -> None:
         place = _PLACE.fullmatch(self.place)
         if place is None:
@@ -245,8 +247,14 @@ class ItemKind(Generic[Item]):
         put(self, "list_name", place["list"])
         put(self, "inner", place["inner"])
         put(self, "is_map", place["shape"] == "{*}")
+        put(self, "_key_names", tuple(self._attribute(name) for name in self.key_fields))
         put(self, "validator", TypeAdapter(self._container()))
         put(self, "defaults", dict(self._defaults()))
+
+    @property
+    def key_fields(self) -> tuple[str, ...]:
+        """The fields of an item that name it, as the document spells them."""
+        return (self.key,) if self.belongs_by is None else (self.belongs_by, self.key)
 
     def absent(self, name: str) -> Absent:
         """What leaving this field out of a document means."""
@@ -276,6 +284,10 @@ class ItemKind(Generic[Item]):
             for value in (values.get(rule.name),)
         }
 
+    def key_of(self, parsed: BaseModel) -> Key:
+        """What a parsed item of a list is matched by, without an owner that it stands inside."""
+        return tuple([str(getattr(parsed, name)) for name in self._key_names])
+
     def display(self, key: Key) -> str:
         """The name as people read it: `vps-fra -> acme`."""
         return self.separator.join(key)
@@ -287,16 +299,17 @@ class ItemKind(Generic[Item]):
         return dict[_annotated(self._info(self.key)), _annotated(self._info(rule.name))]  # type: ignore[misc]  # as above
 
     def _info(self, name: str) -> FieldInfo:
-        for info in self.item.model_fields.values():
+        return self.item.model_fields[self._attribute(name)]
+
+    def _attribute(self, name: str) -> str:
+        for attribute, info in self.item.model_fields.items():
             if info.alias == name:
-                return info
+                return attribute
         raise ValueError(f"{self.name}: the model {self.item.__name__} has no field {name}")
 
     def _is_null(self, parsed: BaseModel, name: str) -> bool:
-        return any(
-            info.alias == name and field_name in parsed.model_fields_set and getattr(parsed, field_name) is None
-            for field_name, info in self.item.model_fields.items()
-        )
+        attribute = self._attribute(name)
+        return attribute in parsed.model_fields_set and getattr(parsed, attribute) is None
 
     def _defaults(self) -> dict[str, Any]:
         found: dict[str, Any] = {}

@@ -64,6 +64,7 @@ def drift_reconciler(every_seconds: int) -> Reconciler[Facts, Facts, Finding | N
 
 
 async def load(step: Step, tx: Tx) -> Facts | None:
+    """The tenants to look at, or what is known about one; None for a tenant without an applied document."""
     if step.key == ALL:
         return Sweep(await list_applied_tenants(tx))
     return await find_applied(tx, tenant_id=step.key.removeprefix(TENANT))
@@ -90,6 +91,7 @@ async def act(step: Step, plan: Facts) -> Finding | None:
 
 
 async def record(step: Step, tx: Tx, plan: Facts, done: Finding | None) -> None:
+    """Wakes the tenants' keys, or keeps what was found and tells of what is new."""
     if isinstance(plan, Sweep):
         for tenant_id in plan.tenants:
             step.effects.wake(NAME, f"{TENANT}{tenant_id}")

@@ -7,7 +7,7 @@ not managed (design, section 10), and `Document` remembers which is which.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
@@ -132,8 +132,8 @@ def _read_list(reading: _Reading, kind: AnyKind, inner: Sequence[AnyKind], *, it
         for item in items
     ]
     parsed = _parse(reading, kind.validator, bare, loc)
-    _check_repeats(reading, _key_fields(kind), items, loc)
-    owners = _collect(reading, kind, parsed, raw=items, owner=(), loc=loc)
+    _check_repeats(reading, kind.key_fields, items, loc)
+    owners = _collect(reading, kind, parsed, owner=(), loc=loc)
     for index, item in enumerate(items):
         owner = owners[index] if owners else ()
         for other in inner:
@@ -146,9 +146,9 @@ def _read_inner(reading: _Reading, kind: AnyKind, value: Any, *, owner: Key, loc
     if not kind.is_map:
         if not _is_list(value, reading, loc):
             return
-        _check_repeats(reading, _key_fields(kind), value, loc)
+        _check_repeats(reading, kind.key_fields, value, loc)
     parsed = _parse(reading, kind.validator, value, loc)
-    _collect(reading, kind, parsed, raw=value, owner=owner, loc=loc)
+    _collect(reading, kind, parsed, owner=owner, loc=loc)
 
 
 def _parse(reading: _Reading, validator: TypeAdapter[Any], value: Any, loc: Loc) -> Any:
@@ -159,17 +159,14 @@ def _parse(reading: _Reading, validator: TypeAdapter[Any], value: Any, loc: Loc)
         return None
 
 
-def _collect(reading: _Reading, kind: AnyKind, parsed: Any, *, raw: Any, owner: Key, loc: Loc) -> list[Key]:
+def _collect(reading: _Reading, kind: AnyKind, parsed: Any, *, owner: Key, loc: Loc) -> list[Key]:
     """Keeps what was parsed as wanted items and answers their keys; nothing when it could not be parsed."""
     if parsed is None:
         return []
     if kind.is_map:
         found = [((*owner, name), (*loc, name), value) for name, value in parsed.items()]
     else:
-        fields = _key_fields(kind)
-        found = [
-            ((*owner, *(raw[index][part] for part in fields)), (*loc, index), item) for index, item in enumerate(parsed)
-        ]
+        found = [((*owner, *kind.key_of(item)), (*loc, index), item) for index, item in enumerate(parsed)]
     reading.wanted.setdefault(kind.name, []).extend(
         Wanted(kind=kind.name, key=key, path=path_text(place), values=kind.values_of(item))
         for key, place, item in found
@@ -177,12 +174,7 @@ def _collect(reading: _Reading, kind: AnyKind, parsed: Any, *, raw: Any, owner: 
     return [key for key, _place, _item in found]
 
 
-def _key_fields(kind: AnyKind) -> tuple[str, ...]:
-    return (kind.key,) if kind.belongs_by is None else (kind.belongs_by, kind.key)
-
-
-def _check_repeats(reading: _Reading, fields: Iterable[str], items: list[Any], loc: Loc) -> None:
-    fields = tuple(fields)
+def _check_repeats(reading: _Reading, fields: Sequence[str], items: list[Any], loc: Loc) -> None:
     first: dict[tuple[Any, ...], int] = {}
     for index, item in enumerate(items):
         key = tuple(item.get(part) for part in fields) if isinstance(item, dict) else ()

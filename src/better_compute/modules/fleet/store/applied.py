@@ -142,10 +142,12 @@ async def update_applied(
 
 
 async def find_applied(tx: Tx, *, tenant_id: str) -> AppliedRow | None:
+    """The document applied last; None when there never was one."""
     return await tx.maybe(_FIND, tenant_id=tenant_id)
 
 
 async def list_applied_tenants(tx: Tx) -> list[str]:
+    """Every tenant with an applied document, by id."""
     return await tx.many(_TENANTS)
 
 
