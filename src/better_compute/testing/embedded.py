@@ -102,10 +102,14 @@ class EmbeddedPlatform:
 
     async def row(self, sql: str) -> tuple[Any, ...]:
         """The one row of a statement, for looking at tables and for what has no method yet."""
-        with psycopg.connect(self.database.settings.url, autocommit=True) as connection:
-            rows = connection.execute(sql.encode()).fetchall()
+        rows = await self.rows(sql)
         assert len(rows) == 1, f"{len(rows)} rows"
         return rows[0]
+
+    async def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        async with await psycopg.AsyncConnection.connect(self.database.settings.url, autocommit=True) as connection:
+            return await (await connection.execute(sql.encode())).fetchall()
 
     def name(self) -> str:
         """One that was not used yet."""

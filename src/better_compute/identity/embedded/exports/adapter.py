@@ -62,10 +62,14 @@ class EmbeddedIam:
                 await self._freshness.look()
                 if loop.time() >= write_at:
                     write_at = loop.time() + WRITE_USES_SECONDS
-                    await self._authentication.write_uses()
+                    await self.write_uses()
             except ComputeError as error:
                 log.warning("iam out of reach", error=str(error))
             await _wait(stop, LOOK_SECONDS * 0.75)
+        await self.write_uses()
+
+    async def write_uses(self) -> None:
+        """Writes when keys and sessions were last used; `watch` does it now and then."""
         await self._authentication.write_uses()
 
     async def authenticate(self, credential: str) -> Caller:
