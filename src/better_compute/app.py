@@ -29,6 +29,7 @@ from better_compute.kernel.observe import configure_logging
 from better_compute.kernel.projection import Views
 from better_compute.kernel.reconciler import Worker
 from better_compute.kernel.registry import Registry, build_registry
+from better_compute.kernel.sealing import Sealer
 
 DEFAULT_ROOT: Final = "root"
 
@@ -69,6 +70,7 @@ class BetterCompute:
             gate=TenantGate(iam.inactive_tenants, root_tenant_id=self.root_tenant_id),
             views=Views(database),
             cursors=Cursors(secret),
+            sealer=Sealer(secret),
             objects=objects,
             uses=self.registry.uses,
         )

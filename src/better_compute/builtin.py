@@ -17,6 +17,7 @@ from better_compute.modules.capacity.module import DEFAULT_RESERVE, capacity
 from better_compute.modules.flavors.module import MODULE as FLAVORS
 from better_compute.modules.fleet.module import fleet_module
 from better_compute.modules.images.module import MODULE as IMAGES
+from better_compute.modules.instances.module import MODULE as INSTANCES
 from better_compute.modules.nodes.module import MODULE as NODES
 from better_compute.modules.pools.module import MODULE as POOLS
 from better_compute.modules.quotas.module import MODULE as QUOTAS
@@ -40,6 +41,7 @@ def vps(*, host_reserve: Mapping[str, int] = DEFAULT_RESERVE, host_sync_every: s
         capacity(host_reserve=host_reserve, host_sync_every=host_sync_every),
         IMAGES,
         FLAVORS,
+        INSTANCES,
     )
 
 

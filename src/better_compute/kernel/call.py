@@ -71,6 +71,7 @@ class Call:
         self.composite: Composite | None = None
         self._cached_views = method.transaction == "statement"
         self._planned = planned or {}
+        self._rested_on: list[Resource] = []
         self._tx: Tx | None = None
 
     @property
@@ -123,7 +124,14 @@ class Call:
             resource = await views.find(self.tenant_id, resource_type, resource_id)
         if resource is None:
             raise not_found(resource_type.removeprefix("compute-").replace("-", " "), resource_id)
+        self._rested_on.append(resource)
         return resource
+
+    def forget_views(self) -> None:
+        """The envelope's: has every view this call rested on read again."""
+        for resource in self._rested_on:
+            self.deployment.views.forget(resource)
+        self._rested_on.clear()
 
     async def read(self, query: Query[R], **params: Any) -> R | None:
         """One statement outside any transaction, for what a decision rests on."""

@@ -16,6 +16,7 @@ from better_compute.kernel.cursors import Cursors
 from better_compute.kernel.gate import TenantGate
 from better_compute.kernel.iam import IamPort
 from better_compute.kernel.projection import Views
+from better_compute.kernel.sealing import Sealer
 
 T = TypeVar("T")
 
@@ -32,6 +33,8 @@ class Deployment:
     gate: TenantGate
     views: Views
     cursors: Cursors
+    sealer: Sealer
+    """Seals what must come back in clear, such as tenants' user data."""
     clock: Clock = field(default_factory=SystemClock)
     objects: Mapping[type[Any], Any] = field(default_factory=dict)
     """What modules provide (options, in-memory indexes), by class."""

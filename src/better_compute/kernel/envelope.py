@@ -133,8 +133,7 @@ class Envelope:
             try:
                 return await self._run_with_retries(method, call, given, decision, claim)
             except BasisMoved:
-                if call.resource is not None:
-                    self._deployment.views.forget(call.resource)
+                call.forget_views()
                 if last:
                     raise ComputeError(
                         ErrorCode.CONFLICT, "What this call was decided on kept changing meanwhile; try it again."

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from better_compute.db.tx import Tx
+from better_compute.kernel.deployment import Deployment
 from better_compute.modules.nodes.store import LIST_GUESTS, LOCK, GuestRow, NodeRow
 from better_compute.wire.v1.desired import DesiredInstance
 
@@ -14,7 +15,7 @@ __all__ = ["GuestRow", "GuestSource", "NodeRow", "find_node", "reported_guests"]
 class GuestSource:
     """The port that the module above fills: what a node should run."""
 
-    desired: Callable[[Tx, str], Awaitable[list[DesiredInstance]]]
+    desired: Callable[[Deployment, Tx, str], Awaitable[list[DesiredInstance]]]
     """Every instance of a node, deletions included until the host confirmed them."""
     generations: Callable[[Tx, Sequence[str]], Awaitable[Mapping[str, int]]]
     """The generation of the desired state, by node; nodes without any may be missing."""

@@ -276,7 +276,7 @@ async def _document(deployment: Deployment, node_id: str, held: int) -> bytes | 
         generation = (await source.generations(tx, [node_id])).get(node_id, 0)
         if generation <= held:
             return None
-        instances = await source.desired(tx, node_id)
+        instances = await source.desired(deployment, tx, node_id)
     return document_json(Desired(node_id=node_id, generation=generation, instances=tuple(instances)))
 
 

@@ -1,0 +1,1 @@
+"""What tenants and operators call about instances."""

@@ -1,0 +1,260 @@
+"""The other methods of instances: look, start, stop, reboot, delete, and giving up on a host."""
+
+import json
+from typing import Any, Final
+
+from better_compute.base.errors import ErrorCode, not_found
+from better_compute.base.paging import Page
+from better_compute.db.tx import Tx
+from better_compute.kernel.call import Call
+from better_compute.kernel.events import EventType
+from better_compute.kernel.listing import list_page
+from better_compute.kernel.method import method
+from better_compute.kernel.resources import ResourceType
+from better_compute.kernel.targets import each, fleet_wide, seen
+from better_compute.modules.capacity.exports import lock_node, next_generation, release
+from better_compute.modules.instances import store
+from better_compute.modules.instances.rules.lifecycle import Move, Standing, Verb, asked, forced
+from better_compute.modules.instances.schema import Instance, InstanceChanged, InstanceList, InstanceRef
+from better_compute.modules.instances.store import InstanceRow
+from better_compute.modules.nodes.exports import find_node
+from better_compute.modules.quotas import exports as quotas
+
+TYPE: Final = "compute-instance"
+
+INSTANCE_TYPE: Final = ResourceType(
+    name=TYPE,
+    description="A virtual machine, in its tenant's view.",
+    attributes={
+        "poolId": "string",
+        "flavor": "string",
+        "name": "string",
+        "vcpu": "number",
+        "memoryGiB": "number",
+        "diskGiB": "number",
+        "gpus": "number",
+        "gpuModel": "string",
+        "region": "string",
+        "projectId": "string",
+    },
+    parent="compute-pool",
+)
+
+CREATED: Final = EventType(name="instance.created", payload=InstanceChanged, described="An instance was placed.")
+STARTED: Final = EventType(name="instance.started", payload=InstanceChanged, described="The guest runs.")
+STOPPED: Final = EventType(name="instance.stopped", payload=InstanceChanged, described="The guest is off.")
+DELETED: Final = EventType(
+    name="instance.deleted", payload=InstanceChanged, described="The guest is gone and all it held was returned."
+)
+FAILED: Final = EventType(
+    name="instance.failed", payload=InstanceChanged, described="The host cannot do what is wanted."
+)
+CHANGED: Final = EventType(
+    name="instance.changed", payload=InstanceChanged, described="An instance is on its way to another state."
+)
+EVENTS: Final = (CREATED, STARTED, STOPPED, DELETED, FAILED, CHANGED)
+
+_BY_STATE: Final = {"running": STARTED, "stopped": STOPPED, "deleted": DELETED, "error": FAILED}
+
+
+@method(
+    "instances.get",
+    action="compute:instances:read",
+    target=seen(TYPE, by="instance_id"),
+    transaction="read",
+    positional=("instance_id",),
+)
+async def get_instance(call: Call, input: InstanceRef) -> Instance:
+    """Answers one instance, also after it was deleted."""
+    return instance_view(await _found(call, input))
+
+
+@method("instances.list", action="compute:instances:read", target=each(TYPE), transaction="read")
+async def list_instances(call: Call, input: InstanceList) -> Page[Instance]:
+    """Lists the tenant's instances in the order they were made; deleted ones only when asked for by state."""
+
+    async def fetch(after: list[Any] | None, limit: int) -> list[Instance]:
+        rows = await call.tx.many(
+            store.LIST,
+            tenant_id=call.tenant_id,
+            pool_id=input.pool_id,
+            project_id=input.project_id,
+            state=input.state,
+            after=None if after is None else after[0],
+            limit=limit,
+        )
+        return [instance_view(row) for row in rows]
+
+    return await list_page(
+        call, input, resource_type=TYPE, fetch=fetch, key=lambda one: [one.id], ident=lambda one: one.id
+    )
+
+
+@method(
+    "instances.start",
+    action="compute:instances:operate",
+    target=seen(TYPE, by="instance_id"),
+    transaction="write",
+    errors=(ErrorCode.INVALID_STATE,),
+    positional=("instance_id",),
+)
+async def start_instance(call: Call, input: InstanceRef) -> Instance:
+    """Starts a stopped instance; one that runs or is on its way is left as it is."""
+    return await _change(call, input, "start")
+
+
+@method(
+    "instances.stop",
+    action="compute:instances:operate",
+    target=seen(TYPE, by="instance_id"),
+    transaction="write",
+    errors=(ErrorCode.INVALID_STATE,),
+    positional=("instance_id",),
+)
+async def stop_instance(call: Call, input: InstanceRef) -> Instance:
+    """Stops an instance; it keeps its disk, its place on the node and its charge."""
+    return await _change(call, input, "stop")
+
+
+@method(
+    "instances.reboot",
+    action="compute:instances:operate",
+    target=seen(TYPE, by="instance_id"),
+    transaction="write",
+    errors=(ErrorCode.INVALID_STATE,),
+    positional=("instance_id",),
+)
+async def reboot_instance(call: Call, input: InstanceRef) -> Instance:
+    """Reboots a running instance."""
+    return await _change(call, input, "reboot")
+
+
+@method(
+    "instances.delete",
+    action="compute:instances:delete",
+    target=seen(TYPE, by="instance_id"),
+    transaction="write",
+    positional=("instance_id",),
+)
+async def delete_instance(call: Call, input: InstanceRef) -> Instance:
+    """Deletes an instance with its disk; what it holds returns once its host has confirmed that the guest is gone."""
+    return await _change(call, input, "delete")
+
+
+@method(
+    "instances.forceRelease",
+    action="compute:instances:force",
+    target=fleet_wide(),
+    transaction="write",
+    errors=(ErrorCode.INVALID_STATE, ErrorCode.NOT_FOUND),
+    positional=("instance_id",),
+)
+async def force_release(call: Call, input: InstanceRef) -> Instance:
+    """Gives up on a lost or retired node: the instance is deleted and all it holds returns at once.
+
+    Should the host come back, it is still told to remove the guest.
+    """
+    row = await _locked(call, input)
+    node = await find_node(call.tx, row.node_id)
+    move = forced(standing_of(row), "retired" if node is None else node.state)
+    if move is None:
+        return instance_view(row)
+    return instance_view(await _move(call, row, move))
+
+
+def standing_of(row: InstanceRow) -> Standing:
+    """An instance as the rules see it."""
+    return Standing(id=row.id, state=row.state, power=row.power, generation=row.generation)
+
+
+async def write_move(
+    tx: Tx, row: InstanceRow, move: Move, *, generation: int, gone: bool = False, conditions: list[Any] | None = None
+) -> InstanceRow:
+    """Writes a move; a deletion gives back what the instance held, quota last.
+
+    The node's turn lock and the instance's row must be held.
+    """
+    moved = await tx.one(
+        store.MOVE,
+        tenant_id=row.tenant_id,
+        id=row.id,
+        state=move.state,
+        reason=move.reason,
+        message=move.message,
+        power=move.power,
+        reboots=move.reboots,
+        generation=generation,
+        conditions=json.dumps(row.conditions if conditions is None else conditions),
+        gone=gone,
+    )
+    if move.state == "deleted" and await release(tx, row.allocation_id, tenant_id=row.tenant_id):
+        await quotas.release(tx, tenant_id=row.tenant_id, pool_id=row.pool_id, amounts=row.charges)
+    return moved
+
+
+def event_of(row: InstanceRow) -> tuple[EventType, InstanceChanged]:
+    """The event that tells of the state an instance is in now."""
+    changed = InstanceChanged(
+        instance_id=row.id,
+        pool_id=row.pool_id,
+        name=row.name,
+        state=row.state,
+        reason=row.reason,
+        message=row.message,
+    )
+    return _BY_STATE.get(row.state, CHANGED), changed
+
+
+def instance_view(row: InstanceRow) -> Instance:
+    """An instance as its tenant sees it."""
+    return Instance(
+        id=row.id,
+        pool_id=row.pool_id,
+        name=row.name,
+        state=row.state,
+        reason=row.reason,
+        message=row.message,
+        flavor=row.flavor,
+        vcpu=row.vcpu,
+        memory_gib=row.memory_gib,
+        disk_gib=row.disk_gib,
+        gpus=row.gpus,
+        image_id=row.image_id,
+        labels=row.labels,
+        conditions=row.conditions,
+        created_at=row.created_at,
+        changed_at=row.changed_at,
+        project_id=row.project_id,
+        node_id=row.node_id if row.owns_pool else None,
+        deleted_at=row.deleted_at,
+    )
+
+
+async def _change(call: Call, input: InstanceRef, verb: Verb) -> Instance:
+    row = await _locked(call, input)
+    move = asked(verb, standing_of(row))
+    if move is None:
+        return instance_view(row)
+    return instance_view(await _move(call, row, move))
+
+
+async def _move(call: Call, row: InstanceRow, move: Move) -> InstanceRow:
+    generation = await next_generation(call.tx, row.node_id)
+    moved = await write_move(call.tx, row, move, generation=generation)
+    event, changed = event_of(moved)
+    call.emit(event, changed, subject=f"instance/{row.id}", tenant_id=row.tenant_id)
+    return moved
+
+
+async def _found(call: Call, input: InstanceRef) -> InstanceRow:
+    row = await call.tx.maybe(store.FIND, tenant_id=call.tenant_id, id=input.instance_id)
+    if row is None:
+        raise not_found("instance", input.instance_id)
+    return row
+
+
+async def _locked(call: Call, input: InstanceRef) -> InstanceRow:
+    """The instance, after its node's turn lock: the order in which everybody takes them."""
+    row = await _found(call, input)
+    await lock_node(call.tx, row.node_id)
+    return await call.tx.one(store.LOCK, tenant_id=call.tenant_id, id=row.id)
