@@ -1,25 +1,20 @@
-"""How one connection comes to be, begins a transaction, and ends one.
+"""How to reach the database, and how one connection to it is made.
 
 Session settings are made with SET after connecting, since poolers refuse them in the start-up packet. A peer that
-vanished without a word is noticed by TCP: keepalives while idle, a limit on unacknowledged data while busy. BEGIN asks
-for the time in the same round trip.
+vanished without a word is noticed by TCP: keepalives while idle, a limit on unacknowledged data while busy.
 """
 
-import select
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import psycopg
-from psycopg import AsyncConnection, pq
 from psycopg.conninfo import make_conninfo
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.db.adapt import untyped_adapters
-from better_compute.db.errors import CommitUnknown, RolledBack, connection_lost, translate, unavailable
-from better_compute.db.execute import Connection
-from better_compute.db.tx import Isolation, Tx
+from better_compute.db.connection import Connection
+from better_compute.db.errors import unavailable
 
 OLDEST_SERVER: Final = 150000
 """PostgreSQL 15, as libpq writes it."""
@@ -32,7 +27,7 @@ class DatabaseSettings:
     url: str
     """Any libpq connection string; a pooler in transaction mode is fine with `prepare_threshold=None`."""
     listen_url: str | None = None
-    """A direct connection for notifications; None: the same as `url`."""
+    """A direct connection for notifications and migrations; None: the same as `url`."""
     pool_size: int = 10
     """The most connections of this process, notifications apart."""
     max_waiting: int = 200
@@ -40,7 +35,7 @@ class DatabaseSettings:
     wait_seconds: float = 5.0
     """How long one waits for a connection before it hears UNAVAILABLE."""
     lock_timeout_seconds: float = 5.0
-    """How long a statement waits for one lock."""
+    """How long a statement waits for one lock; 0 is without end, as below."""
     statement_timeout_seconds: float = 30.0
     """How long one statement may take."""
     idle_in_transaction_seconds: float = 30.0
@@ -52,20 +47,20 @@ class DatabaseSettings:
 
 
 async def connect(settings: DatabaseSettings, *, url: str | None = None) -> Connection:
-    """One connection in autocommit, set up as all of ours are.
+    """One connection, set up as all of ours are, to `url` instead of the settings' own if given.
 
     UNAVAILABLE when nobody answers, INVALID_CONFIG when the one who answers refuses us or is too old.
     """
     try:
-        connection = await AsyncConnection.connect(conninfo(settings, url=url), **connection_options(settings))
+        connection = await Connection.connect(conninfo(settings, url=url), **connection_options(settings))
         await configure(settings)(connection)
     except psycopg.Error as error:
         raise _not_connected(error) from error
-    if connection.info.server_version < OLDEST_SERVER:
+    version = connection.info.server_version
+    if version < OLDEST_SERVER:
         await connection.close()
         raise ComputeError(
-            ErrorCode.INVALID_CONFIG,
-            f"The database server is version {connection.info.server_version // 10_000}; 15 or newer is needed.",
+            ErrorCode.INVALID_CONFIG, f"The database server is PostgreSQL {version // 10_000}; 15 or newer is needed."
         )
     return connection
 
@@ -82,8 +77,9 @@ def conninfo(settings: DatabaseSettings, *, url: str | None = None) -> str:
             keepalives_count=3,
             tcp_user_timeout=30_000,
         )
-    except psycopg.ProgrammingError as error:
-        raise ComputeError(ErrorCode.INVALID_CONFIG, "The database URL is no libpq connection string.") from error
+    except psycopg.ProgrammingError:
+        # The cause is not chained: it quotes the string, password and all.
+        raise ComputeError(ErrorCode.INVALID_CONFIG, "The database URL is no libpq connection string.") from None
 
 
 def with_database(url: str, name: str) -> str:
@@ -97,7 +93,7 @@ def connection_options(settings: DatabaseSettings) -> dict[str, Any]:
 
 
 def configure(settings: DatabaseSettings) -> Callable[[Connection], Awaitable[None]]:
-    """Sets up a new connection; one round trip."""
+    """What sets up a new connection, in one round trip."""
     timeouts = {
         "lock_timeout": settings.lock_timeout_seconds,
         "statement_timeout": settings.statement_timeout_seconds,
@@ -107,60 +103,9 @@ def configure(settings: DatabaseSettings) -> Callable[[Connection], Awaitable[No
 
     async def apply(connection: Connection) -> None:
         connection.prepared_max = MAX_PREPARED
-        await connection.execute(statement)
+        await connection.execute(statement, prepare=False)
 
     return apply
-
-
-def alive(connection: Connection) -> bool:
-    """Whether an idle connection still has its server behind it, as far as its socket knows.
-
-    A server that ends a connection says so, and an idle connection has nothing else to read.
-    """
-    pgconn = connection.pgconn
-    if pgconn.status != pq.ConnStatus.OK:
-        return False
-    poll = select.poll()
-    poll.register(pgconn.socket, select.POLLIN | select.POLLHUP | select.POLLERR)
-    if not poll.poll(0):
-        return True
-    with suppress(psycopg.Error):
-        pgconn.consume_input()
-        # A notice or a changed setting, after a reload for instance, is no reason to hang up.
-        return pgconn.status == pq.ConnStatus.OK and not pgconn.is_busy()
-    return False
-
-
-async def begin(connection: Connection, *, read_only: bool, isolation: Isolation) -> Tx:
-    """Opens a transaction and reads its time, in one round trip."""
-    try:
-        cursor = await connection.execute(_BEGIN[isolation, read_only])
-        cursor.nextset()
-        row = await cursor.fetchone()
-    except psycopg.Error as error:
-        raise translate(error) from error
-    assert row is not None
-    return Tx(connection, now_ms=row[0], read_only=read_only)
-
-
-async def commit(connection: Connection) -> None:
-    """Ends a transaction for good; CommitUnknown when the connection breaks over it."""
-    try:
-        cursor = await connection.execute(b"commit")
-    except psycopg.Error as error:
-        if connection_lost(error):
-            raise CommitUnknown from error
-        raise translate(error) from error
-    if cursor.statusmessage != "COMMIT":
-        raise RolledBack
-
-
-async def roll_back(connection: Connection) -> None:
-    """Ends a transaction without a trace; a connection that cannot even do that is closed."""
-    try:
-        await connection.execute(b"rollback")
-    except psycopg.Error:
-        await connection.close()
 
 
 MAX_PREPARED: Final = 1000
@@ -168,26 +113,12 @@ MAX_PREPARED: Final = 1000
 
 _ADAPTERS: Final = untyped_adapters()
 
-_NOW: Final = "select (extract(epoch from transaction_timestamp()) * 1000)::bigint"
-
-_BEGIN: Final[dict[tuple[Isolation, bool], bytes]] = {
-    ("read committed", False): f"begin isolation level read committed read write; {_NOW}".encode(),
-    ("read committed", True): f"begin isolation level read committed read only; {_NOW}".encode(),
-    ("repeatable read", False): f"begin isolation level repeatable read read write; {_NOW}".encode(),
-    ("repeatable read", True): f"begin isolation level repeatable read read only; {_NOW}".encode(),
-}
-
-_HOPELESS: Final = ("28", "3D", "42501")
-"""Wrong password, unknown role or database, no right to connect: trying again does not help."""
+_HOPELESS: Final = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied")
+"""What servers say when trying again does not help; libpq passes on their words and no SQLSTATE."""
 
 
 def _not_connected(error: psycopg.Error) -> ComputeError:
-    """psycopg gives no SQLSTATE for a refused connection, only the server's words."""
-    state = error.sqlstate or ""
     words = str(error).strip()
-    if state.startswith(_HOPELESS) or any(mark in words for mark in _HOPELESS_WORDS):
+    if any(mark in words for mark in _HOPELESS):
         return ComputeError(ErrorCode.INVALID_CONFIG, f"The database refuses the connection: {words}")
     return unavailable(f"The database does not answer: {words}")
-
-
-_HOPELESS_WORDS: Final = ("authentication failed", "does not exist", "no pg_hba.conf entry", "permission denied")

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg import AsyncRawCursor
 
 from better_compute.base.errors import ComputeError, ErrorCode
+from better_compute.db.connection import Connection
 from better_compute.db.errors import (
     ConstraintViolated,
     DatabaseRefusal,
@@ -21,8 +22,6 @@ from better_compute.db.errors import (
 from better_compute.db.query import Query
 
 R = TypeVar("R")
-
-Connection = AsyncConnection[tuple[Any, ...]]
 
 
 async def fetch_one(connection: Connection, query: Query[R], params: Mapping[str, Any]) -> R | None:

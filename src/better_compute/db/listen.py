@@ -6,7 +6,7 @@ may be lost; whoever listens looks by itself now and then.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 import psycopg
@@ -21,7 +21,7 @@ RING_SECONDS: Final = 0.1
 RECONNECT_SECONDS: Final = 1.0
 
 
-async def listen(settings: DatabaseSettings, channel: str) -> AsyncIterator[str]:
+async def listen(settings: DatabaseSettings, channel: str) -> AsyncGenerator[str, None]:
     """Yields the payload of each notification, and an empty one after each (re)connection, since hints may be lost.
 
     Reconnects by itself for as long as it is iterated; close the iterator to end it.

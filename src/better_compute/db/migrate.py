@@ -17,14 +17,18 @@ from pathlib import Path
 from typing import Final
 
 import psycopg
-from psycopg import AsyncConnection
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.db.connect import DatabaseSettings, connect
+from better_compute.db.connection import Connection
+from better_compute.db.errors import unavailable
 from better_compute.db.pool import Database
 
 LOCK: Final = 0x6263_6D69_6772
 """The advisory lock of migrators: `bcmigr` in ASCII."""
+
+LOCK_SECONDS: Final = 10
+"""How long a migration waits for a table: whoever waits for it makes all calls behind wait too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,8 @@ async def migrate(target: Database | str, sources: Sequence[Source]) -> Migratio
     migrations, functions = order(sources), find_functions(sources)
     connection = await _connect(target)
     try:
-        await connection.execute("select pg_advisory_lock(%s)", (LOCK,))
+        await connection.execute(f"select pg_advisory_lock({LOCK})")
+        await connection.execute(f"set lock_timeout = '{LOCK_SECONDS}s'")
         await connection.execute(_TABLE)
         known = await _recorded(connection)
         due = _due(migrations, known)
@@ -175,7 +180,7 @@ def _due(migrations: Sequence[Script], known: dict[str, str]) -> list[Script]:
     return [script for script in migrations if script.id not in known]
 
 
-async def _connect(target: Database | str) -> AsyncConnection[tuple[str, ...]]:
+async def _connect(target: Database | str) -> Connection:
     url = target if isinstance(target, str) else target.settings.listen_url or target.settings.url
     settings = DatabaseSettings(
         url=url,
@@ -188,7 +193,7 @@ async def _connect(target: Database | str) -> AsyncConnection[tuple[str, ...]]:
     return await connect(settings)
 
 
-async def _recorded(connection: AsyncConnection[tuple[str, ...]]) -> dict[str, str]:
+async def _recorded(connection: Connection) -> dict[str, str]:
     cursor = await connection.execute("select to_regclass('public.schema_migrations') is not null")
     row = await cursor.fetchone()
     if row is None or not row[0]:
@@ -197,11 +202,15 @@ async def _recorded(connection: AsyncConnection[tuple[str, ...]]) -> dict[str, s
     return {known[0]: known[1] for known in await cursor.fetchall()}
 
 
-async def _apply(connection: AsyncConnection[tuple[str, ...]], script: Script) -> None:
+async def _apply(connection: Connection, script: Script) -> None:
     try:
         async with connection.transaction():
             await connection.execute(script.sql.encode())
             await connection.execute(_RECORD, (script.id, script.checksum))
+    except psycopg.errors.LockNotAvailable as error:
+        raise unavailable(
+            f"{script.id} waited {LOCK_SECONDS} s for a table that running calls hold; migrate again."
+        ) from error
     except psycopg.Error as error:
         where = f" (at character {error.diag.statement_position})" if error.diag.statement_position else ""
         raise _invalid(f"{script.id} failed{where}: {error.diag.message_primary or error}") from error

@@ -6,9 +6,10 @@ on it. Nothing here commits: leaving the block does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from better_compute.db import execute
+from better_compute.db.connection import Connection
 from better_compute.db.errors import RowCountUnexpected
 from better_compute.db.query import Query
 
@@ -16,13 +17,23 @@ R = TypeVar("R")
 
 Isolation = Literal["read committed", "repeatable read"]
 
+_NOW: Final = "select (extract(epoch from transaction_timestamp()) * 1000)::bigint"
+
+BEGIN: Final[dict[tuple[Isolation, bool], bytes]] = {
+    ("read committed", False): f"begin isolation level read committed read write; {_NOW}".encode(),
+    ("read committed", True): f"begin isolation level read committed read only; {_NOW}".encode(),
+    ("repeatable read", False): f"begin isolation level repeatable read read write; {_NOW}".encode(),
+    ("repeatable read", True): f"begin isolation level repeatable read read only; {_NOW}".encode(),
+}
+"""How a transaction begins, by isolation and whether it is read-only."""
+
 
 class Tx:
     """What code inside a transaction may do with it."""
 
     __slots__ = ("_after_commit", "_connection", "now_ms", "read_only")
 
-    def __init__(self, connection: execute.Connection, *, now_ms: int, read_only: bool) -> None:
+    def __init__(self, connection: Connection, *, now_ms: int, read_only: bool) -> None:
         self._connection = connection
         self._after_commit: list[Callable[[], None]] = []
         self.now_ms = now_ms
@@ -62,6 +73,6 @@ class Tx:
         """
         self._after_commit.append(callback)
 
-    def committed(self) -> Sequence[Callable[[], None]]:
-        """The pool's: what is to be called now."""
+    def after_commit_callbacks(self) -> Sequence[Callable[[], None]]:
+        """The pool's: what is to be called once the transaction is committed."""
         return self._after_commit

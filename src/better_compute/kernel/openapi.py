@@ -124,9 +124,7 @@ def _refusals(item: AnyMethod) -> dict[str, Any]:
 def _without_nulls(schema: Any) -> Any:
     """The schema without `default: null`: a field that may be left out but not be null has that default inside only."""
     if isinstance(schema, dict):
-        return {
-            key: _without_nulls(value) for key, value in schema.items() if not (key == "default" and value is None)
-        }
+        return {key: _without_nulls(value) for key, value in schema.items() if not (key == "default" and value is None)}
     if isinstance(schema, list):
         return [_without_nulls(value) for value in schema]
     return schema

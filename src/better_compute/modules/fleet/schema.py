@@ -7,11 +7,11 @@ items are checked for their names and plan as blocked, in the words below.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, StringConstraints
 
-from better_compute.base.items import Action
+from better_compute.base.items import Action, Omittable
 from better_compute.base.models import VIEW, FlavorName, Input, SiteName, TenantInput
 
 MAX_DOCUMENT: Final = 8 << 20
@@ -22,6 +22,9 @@ MAX_ITEMS: Final = 1000
 
 MAX_DRIFT_CHANGES: Final = 50
 """How many changes a recorded drift and its event list (seed 000, Drift)."""
+
+
+PlanHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class FleetRef(TenantInput):
@@ -42,7 +45,7 @@ class FleetPlanInput(TenantInput):
 class FleetApplyInput(FleetPlanInput):
     """A document to be applied."""
 
-    plan_hash: str | None = None
+    plan_hash: Omittable[PlanHash] = None
     """The hash of the plan that was reviewed; CONFIG_DRIFT when the plan no longer has it."""
 
 

@@ -66,6 +66,6 @@ begin
     end loop;
   end loop;
   raise exception using errcode = 'BC001', message = 'No node tried has room for this; try again or ask for less.',
-    detail = jsonb_build_object('resource', lacking)::text;
+    detail = jsonb_build_object('resource', lacking, 'node', p_nodes[array_length(p_nodes, 1)])::text;
 end
 $$;

@@ -1,4 +1,4 @@
--- needs nodes/0001_nodes
+-- needs: nodes/0001_nodes
 -- What nodes have, who holds what of it, and which devices are booked until when.
 create extension if not exists btree_gist;
 
@@ -6,7 +6,7 @@ create extension if not exists btree_gist;
 -- HOT update and a busy row never leaves its page.
 create table node_resources (
   node_id text not null references nodes (id),
-  resource text not null,
+  resource text collate "C" not null,
   allocatable bigint not null check (allocatable between 0 and 9007199254740992),
   ratio numeric(6, 3) not null check (ratio between 0.1 and 100),
   allocated bigint not null default 0 check (allocated >= 0),
