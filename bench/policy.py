@@ -137,7 +137,7 @@ def cases() -> list[Case]:
     things = enumerate(RESOURCES)
     for (place, attributes), name, inside in itertools.product(list(things), PEOPLE, (True, False)):
         address, gpus = ("10.1.2.3", 4) if inside else ("203.0.113.9", 16)
-        mine = {f"principal.{key}": value for key, value in PEOPLE[name].items()}
+        mine: dict[str, Any] = {f"principal.{key}": value for key, value in PEOPLE[name].items()}
         mine |= {f"resource.{key}": value for key, value in attributes.items()}
         mine |= {"principal.id": name, "principal.mfa": inside, "request.sourceIp": address, "request.gpus": gpus}
         text = json.dumps({"mfa": inside, "gpus": gpus, "sourceIp": {"__extn": {"fn": "ip", "arg": address}}})
@@ -254,7 +254,7 @@ def main() -> None:
         median = statistics.median(found)
         print(
             f"| {name} | {median:,.0f} | {min(found):,.0f} to {max(found):,.0f} | {1e6 / median:.2f} "
-            f"| {statistics.median(ratios):.1f} × ({min(ratios):.1f} to {max(ratios):.1f}) |"
+            f"| {statistics.median(ratios):.1f} x ({min(ratios):.1f} to {max(ratios):.1f}) |"
         )
 
 

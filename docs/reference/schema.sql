@@ -195,6 +195,40 @@ begin
 end
 $$;
 
+CREATE FUNCTION public.instances_admit_v1(p_claim text, p_id text, p_tenant text, p_pool text, p_pool_version bigint, p_owns_pool boolean, p_project text, p_name text, p_flavor_id text, p_flavor_version bigint, p_flavor text, p_shape integer[], p_placement text, p_image text, p_user_data text, p_ssh_keys text[], p_labels text, p_allocation text, p_basis bigint, p_host_placement text, p_conditions text, p_created_by text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+declare
+  v_node text := split_part(p_claim, ',', 1);
+  v_generation bigint := split_part(p_claim, ',', 2)::bigint;
+begin
+  if p_basis is not null and v_generation <> p_basis + 1 then
+    raise exception using errcode = 'BC001', message = 'The node changed while a place on it was chosen; try again.',
+      detail = jsonb_build_object('resource', 'placement', 'node', v_node)::text;
+  end if;
+  perform pg_advisory_xact_lock_shared(hashtextextended(p_flavor_id, 0));
+  perform 1 from projection
+    where tenant_id = p_tenant and type = 'compute-pool' and id = p_pool and version = p_pool_version;
+  if not found then
+    raise exception using errcode = 'BC003', message = 'The pool changed meanwhile.';
+  end if;
+  perform 1 from flavors where id = p_flavor_id and version = p_flavor_version;
+  if not found then
+    raise exception using errcode = 'BC003', message = 'The flavor changed meanwhile.';
+  end if;
+  insert into instances (
+    id, tenant_id, pool_id, owns_pool, project_id, name, flavor_id, flavor, vcpu, memory_gib, disk_gib, gpus,
+    placement, image_id, user_data, ssh_keys, labels, state, reason, message, conditions, allocation_id, node_id,
+    host_placement, generation, created_by)
+  values (
+    p_id, p_tenant, p_pool, p_owns_pool, p_project, p_name, p_flavor_id, p_flavor, p_shape[1], p_shape[2],
+    p_shape[3], p_shape[4], p_placement::jsonb, p_image, p_user_data, p_ssh_keys, p_labels::jsonb, 'placed',
+    'Placed', 'A node was found; its daemon builds the guest next.', p_conditions::jsonb, p_allocation, v_node,
+    p_host_placement::jsonb, v_generation, p_created_by);
+  return (extract(epoch from now()) * 1000)::bigint || ',' || p_claim;
+end
+$$;
+
 CREATE FUNCTION public.quotas_charge_v1(p_tenant text, p_pool text, p_is_owner boolean, p_resources text[], p_amounts text[]) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -646,6 +680,44 @@ CREATE TABLE public.images (
     CONSTRAINT images_source_sha256_check CHECK ((source_sha256 ~ '^[0-9a-f]{64}$'::text))
 );
 
+CREATE TABLE public.instances (
+    id text NOT NULL,
+    tenant_id text NOT NULL,
+    pool_id text NOT NULL,
+    owns_pool boolean NOT NULL,
+    project_id text,
+    name text NOT NULL,
+    flavor_id text NOT NULL,
+    flavor text NOT NULL,
+    vcpu integer NOT NULL,
+    memory_gib integer NOT NULL,
+    disk_gib integer NOT NULL,
+    gpus integer NOT NULL,
+    placement jsonb,
+    image_id text NOT NULL,
+    user_data text,
+    ssh_keys text[] NOT NULL,
+    labels jsonb NOT NULL,
+    state text NOT NULL,
+    reason text NOT NULL,
+    message text NOT NULL,
+    power text DEFAULT 'running'::text NOT NULL,
+    reboots integer DEFAULT 0 NOT NULL,
+    conditions jsonb NOT NULL,
+    allocation_id text NOT NULL,
+    node_id text NOT NULL,
+    host_placement jsonb,
+    generation bigint NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    changed_at timestamp with time zone DEFAULT now() NOT NULL,
+    deleted_at timestamp with time zone,
+    gone_at timestamp with time zone,
+    CONSTRAINT instances_power_check CHECK ((power = ANY (ARRAY['running'::text, 'stopped'::text]))),
+    CONSTRAINT instances_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'placed'::text, 'starting'::text, 'running'::text, 'stopping'::text, 'stopped'::text, 'deleting'::text, 'deleted'::text, 'error'::text])))
+)
+WITH (fillfactor='85');
+
 CREATE TABLE public.node_enrolments (
     token_hash text NOT NULL,
     tenant_id text NOT NULL,
@@ -937,6 +1009,9 @@ ALTER TABLE ONLY public.idempotency
 ALTER TABLE ONLY public.images
     ADD CONSTRAINT images_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.instances
+    ADD CONSTRAINT instances_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.node_enrolments
     ADD CONSTRAINT node_enrolments_pkey PRIMARY KEY (token_hash);
 
@@ -1037,6 +1112,14 @@ CREATE INDEX flavors_tenant ON public.flavors USING btree (tenant_id);
 CREATE INDEX fleet_names_object ON public.fleet_names USING btree (tenant_id, kind, object_id);
 
 CREATE UNIQUE INDEX images_tenant_name ON public.images USING btree (tenant_id, name) WHERE (deleted_at IS NULL);
+
+CREATE INDEX instances_flavor ON public.instances USING btree (flavor_id);
+
+CREATE UNIQUE INDEX instances_name ON public.instances USING btree (tenant_id, name) WHERE (deleted_at IS NULL);
+
+CREATE INDEX instances_node ON public.instances USING btree (node_id) WHERE (gone_at IS NULL);
+
+CREATE INDEX instances_tenant ON public.instances USING btree (tenant_id, id);
 
 CREATE INDEX node_sessions_node ON public.node_sessions USING btree (node_id);
 

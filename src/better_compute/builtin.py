@@ -11,8 +11,19 @@ A deployment that says nothing gets `default()`: everything there is, with the e
 from collections.abc import Mapping
 
 from better_compute.app import BetterCompute, better_compute
-from better_compute.identity.embedded.module import embedded
-from better_compute.kernel.module import Module
+from better_compute.db.pool import Database
+from better_compute.identity.credentials.module import MODULE as CREDENTIALS
+from better_compute.identity.embedded.exports.adapter import EmbeddedIam
+from better_compute.identity.embedded.module import MODULE as ADAPTER
+from better_compute.identity.flags.module import MODULE as FLAGS
+from better_compute.identity.iam.module import MODULE as GROUND
+from better_compute.identity.people.module import MODULE as PEOPLE
+from better_compute.identity.relations.module import MODULE as RELATIONS
+from better_compute.identity.roles.module import MODULE as ROLES
+from better_compute.identity.sessions.module import MODULE as SESSIONS
+from better_compute.identity.tenants.module import MODULE as TENANTS
+from better_compute.kernel.iam import IamPort
+from better_compute.kernel.module import IamChoice, Module
 from better_compute.modules.capacity.module import DEFAULT_RESERVE, capacity
 from better_compute.modules.flavors.module import MODULE as FLAVORS
 from better_compute.modules.fleet.module import fleet_module
@@ -45,6 +56,15 @@ def vps(*, host_reserve: Mapping[str, int] = DEFAULT_RESERVE, host_sync_every: s
     )
 
 
+IAM_MODULES: tuple[Module, ...] = (GROUND, TENANTS, PEOPLE, ROLES, RELATIONS, FLAGS, SESSIONS, CREDENTIALS, ADAPTER)
+"""The groups of the embedded IAM in load order, and its adapter."""
+
+
+def embedded(*, root_tenant_id: str | None = None) -> IamChoice:
+    """The embedded IAM, in the deployment's own database; `root_tenant_id` may be left to the deployment."""
+    return IamChoice(root_tenant_id=root_tenant_id, modules=IAM_MODULES, build=_build_embedded)
+
+
 MODULES: tuple[Module, ...] = (*vps(), fleet_module())
 """Every module, in load order."""
 
@@ -52,3 +72,7 @@ MODULES: tuple[Module, ...] = (*vps(), fleet_module())
 def default() -> BetterCompute:
     """The deployment of a folder without a `compute.py`."""
     return better_compute(modules=MODULES, iam=embedded())
+
+
+def _build_embedded(database: Database, secret: bytes, root_tenant_id: str) -> IamPort:
+    return EmbeddedIam(database, secret=secret, root_tenant_id=root_tenant_id)

@@ -25,7 +25,7 @@ def test_no_file_is_called_after_nothing() -> None:
 
 
 def test_no_class_name_ends_in_an_empty_word() -> None:
-    found = []
+    found: list[str] = []
     for path in sources():
         classes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
         found.extend(f"{path}:{node.lineno} {node.name}" for node in classes if EMPTY_WORDS.search(node.name))
@@ -33,15 +33,27 @@ def test_no_class_name_ends_in_an_empty_word() -> None:
 
 
 @pytest.mark.parametrize("feature", features(), ids=lambda path: path.name)
-def test_a_manifest_requires_exactly_what_the_module_imports(feature: Path) -> None:
-    container = feature.parent.name
-    pattern = re.compile(rf"better_compute\.{container}\.([a-z_]+)")
-    imported: set[str] = set()
-    for path in feature.glob("**/*.py"):
-        if "tests" not in path.relative_to(feature).parts:
-            imported |= _imported(path, pattern)
-    imported.discard(feature.name)
-    assert imported == _required(feature / "module.py")
+def test_a_manifest_requires_exactly_what_the_module_uses(feature: Path) -> None:
+    """A module uses another by importing it, or by naming its tables in a statement."""
+    pattern = re.compile(rf"better_compute\.{feature.parent.name}\.([a-z_]+)")
+    files = [path for path in feature.glob("**/*.*") if "tests" not in path.relative_to(feature).parts]
+    imported = {name for path in files if path.suffix == ".py" for name in _imported(path, pattern)} - {feature.name}
+    text = "\n".join(path.read_text() for path in files if path.suffix in {".py", ".sql"})
+    joined = {
+        other.name
+        for other in features()
+        if other.parent == feature.parent and other != feature
+        for table in _tables(other)
+        if re.search(rf"\b(from|join|update|into|references) {table}\b", text)
+    }
+    required = _required(feature / "module.py")
+    assert imported <= required
+    assert required <= imported | joined
+
+
+def _tables(feature: Path) -> set[str]:
+    migrations = "\n".join(path.read_text() for path in feature.glob("migrations/*.sql"))
+    return set(re.findall(r"create table ([a-z_.]+)", migrations))
 
 
 def _imported(path: Path, pattern: re.Pattern[str]) -> set[str]:
@@ -60,7 +72,7 @@ def _required(manifest: Path) -> set[str]:
 
 
 def test_no_import_stands_inside_a_function() -> None:
-    found = []
+    found: list[str] = []
     for path in sources():
         if path.parent.name == "processes":
             continue

@@ -83,7 +83,8 @@ def test_every_module_and_public_thing_says_what_it_is() -> None:
         if tree.body and ast.get_docstring(tree) is None:
             silent.append(str(path))
         for node in tree.body:
-            named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            if named and not node.name.startswith("_") and ast.get_docstring(node) is None:
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if not node.name.startswith("_") and ast.get_docstring(node) is None:
                 silent.append(f"{path}:{node.lineno} {node.name}")
     assert not silent

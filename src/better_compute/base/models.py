@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints, ValidationError
+from pydantic_core import CoreSchema
 
 from better_compute.base import names
 from better_compute.base.errors import ComputeError, ErrorCode
@@ -62,6 +63,24 @@ class ListInput(TenantInput):
     """How many items to answer at most."""
     cursor: Annotated[str, StringConstraints(max_length=2048)] | None = None
     """Where to go on, from `nextCursor` of the page before, with the same filter."""
+
+
+class NotNull:
+    """Marks a field that may be left out but not be `null`: absent means the default, null is a mistake.
+
+    The field keeps `None` as its default inside; outside, neither the parser nor the schema know a null.
+    """
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The schema of what is inside `X | None`."""
+        schema = handler(source)
+        assert schema["type"] == "nullable", "NotNull belongs on `X | None`"
+        inner: CoreSchema = schema["schema"]
+        return inner
+
+
+NOT_NULL: Final = NotNull()
+"""`Annotated[Region | None, NOT_NULL] = None`: may be left out, may not be null."""
 
 
 Integer = Annotated[int, Field(ge=0, le=MAX_INTEGER)]

@@ -180,8 +180,7 @@ async def _furnish(made: DevFile, settings: Settings, options: DevOptions) -> De
             await operator.call("images.create", _image())
             made.write(settings.data)
         missing = [folder for folder in _folders(settings, options) if StateFolder(folder).node() is None]
-        if missing:
-            pool_id = await _hosted_pool(operator)
+        pool_id = await _hosted_pool(operator) if missing else ""
         for folder in missing:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             enrolment = await operator.call("nodes.enroll", {"tenantId": "root", "poolId": pool_id})
@@ -196,7 +195,8 @@ def _image() -> dict[str, Any]:
         "name": IMAGE,
         "public": True,
         "format": "qcow2",
-        "source": "https://cloud-images.ubuntu.com/releases/24.04/release/ubuntu-24.04-server-cloudimg-amd64.img",
+        # Simulated hosts download nothing, so neither the address nor the checksum is one of a real disk.
+        "source": {"url": f"https://images.invalid/{IMAGE}.qcow2", "sha256": "0" * 64},
         "idempotencyKey": f"dev:{IMAGE}",
     }
 

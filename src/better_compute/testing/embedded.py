@@ -18,10 +18,10 @@ import psycopg
 import pyotp
 
 from better_compute.app import App, better_compute
+from better_compute.builtin import embedded
 from better_compute.db.pool import Database
 from better_compute.identity.embedded.exports.adapter import EmbeddedIam
 from better_compute.identity.embedded.exports.provisioning import Administrator, AdministratorCreate, bootstrap
-from better_compute.identity.embedded.module import embedded
 from better_compute.kernel.module import Module
 from better_compute.testing.conformance.iam import Key
 from better_compute.testing.harness import SECRET, open_clone

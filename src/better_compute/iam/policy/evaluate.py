@@ -56,7 +56,7 @@ class PolicyRequest:
     resource: str
     """`type/id`."""
     context: Context = field(default_factory=dict)
-    """Trusted facts. Only keys in `context_keys` are looked up, by `get`, so a mapping may work out a value when asked."""
+    """Trusted facts. Only keys in `context_keys` are looked up, by `get`: a mapping may work out a value when asked."""
 
     def __post_init__(self) -> None:
         if not _ACTION.fullmatch(self.action):

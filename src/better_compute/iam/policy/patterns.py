@@ -36,7 +36,7 @@ class Patterns:
         return any(glob.match(value, context, work) for glob in self.globs) if self.globs else False
 
     def covers(self, prefix: str) -> bool:
-        """True only when every text that starts with `prefix` matches, in any context; misses some for which it is so."""
+        """True only when every text that starts with `prefix` matches, in any context; may miss one that does."""
         return any(prefix.startswith(start) for start in self.prefixes)
 
     def touches(self, prefix: str) -> bool:
@@ -50,8 +50,8 @@ class Patterns:
 def compile_patterns(patterns: Iterable[str], *, ignore_case: bool = False) -> Patterns:
     """Sorts the patterns by the cheapest test that decides them.
 
-    With `ignore_case`, patterns and what variables stand for are lower-cased, and so are the names of variables: one with
-    a capital never resolves. Lower-casing the value is up to the caller.
+    With `ignore_case`, patterns and what variables stand for are lower-cased, and so are the names of variables: one
+    with a capital never resolves. Lower-casing the value is up to the caller.
     """
     exact: set[str] = set()
     prefixes: set[str] = set()

@@ -5,6 +5,7 @@ from better_compute.identity.iam.exports import note_change, on_tenant, on_tenan
 from better_compute.identity.tenants import exports
 from better_compute.identity.tenants.rules import check_place
 from better_compute.identity.tenants.schema import (
+    TENANT_CREATED,
     TenantCreate,
     TenantCreated,
     TenantFound,
@@ -13,11 +14,8 @@ from better_compute.identity.tenants.schema import (
     TenantRef,
 )
 from better_compute.kernel.call import Call
-from better_compute.kernel.events import EventType
 from better_compute.kernel.method import method
 from better_compute.kernel.targets import any_caller
-
-TENANT_CREATED = EventType("tenant.created", TenantCreated, "A tenant was made below another.")
 
 
 @method(

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from better_compute.identity.tenants.methods import (
-    TENANT_CREATED,
     create_tenant,
     get_tenant,
     list_children,
     list_tenants,
     lookup_tenant,
 )
+from better_compute.identity.tenants.schema import TENANT_CREATED
 from better_compute.kernel.module import Module
 
 MODULE = Module(

@@ -4,12 +4,13 @@ Shapes follow Better IAM's tenant records, so that a client of one is a client o
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import StringConstraints
 
 from better_compute.base.models import VIEW, Input, Region, TenantId, TenantInput
 from better_compute.base.names import SLUG
+from better_compute.kernel.events import EventType
 
 Status = Literal["active", "pending", "suspended", "deleted"]
 Slug = Annotated[str, StringConstraints(pattern=SLUG)]
@@ -95,3 +96,6 @@ class TenantCreated:
     tenant_id: str
     parent_id: str
     type: str
+
+
+TENANT_CREATED: Final = EventType("tenant.created", TenantCreated, "A tenant was made below another.")

@@ -5,7 +5,6 @@ from typing import Any, Final
 from better_compute.base.errors import ErrorCode, not_found
 from better_compute.base.paging import Page
 from better_compute.kernel.call import Call
-from better_compute.kernel.events import EventType
 from better_compute.kernel.listing import list_page
 from better_compute.kernel.method import method
 from better_compute.kernel.resources import Resource, ResourceType
@@ -13,6 +12,10 @@ from better_compute.kernel.targets import owned, seen
 from better_compute.modules.flavors import store
 from better_compute.modules.flavors.rules import check_pool_live, check_shape, placement_view
 from better_compute.modules.flavors.schema import (
+    ARCHIVED,
+    CREATED,
+    DELETED,
+    UPDATED,
     Flavor,
     FlavorChanged,
     FlavorCreate,
@@ -34,14 +37,6 @@ FLAVOR_TYPE: Final = ResourceType(
     attributes={"poolId": "string", "name": "string"},
     parent="compute-pool",
 )
-
-CREATED: Final = EventType(name="flavor.created", payload=FlavorChanged, described="A flavor was made.")
-UPDATED: Final = EventType(name="flavor.updated", payload=FlavorChanged, described="A flavor has a new shape.")
-DELETED: Final = EventType(name="flavor.deleted", payload=FlavorGone, described="A flavor nobody used is gone.")
-ARCHIVED: Final = EventType(
-    name="flavor.archived", payload=FlavorGone, described="A flavor that instances used takes no new ones."
-)
-EVENTS: Final = (CREATED, UPDATED, DELETED, ARCHIVED)
 
 
 async def _planned(call: Call, input: FlavorCreate) -> Resource:

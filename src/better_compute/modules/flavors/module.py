@@ -6,7 +6,6 @@ from typing import Final
 from better_compute.kernel.module import Module
 from better_compute.modules.flavors.kind import FLAVOR
 from better_compute.modules.flavors.methods import (
-    EVENTS,
     FLAVOR_TYPE,
     create_flavor,
     delete_flavor,
@@ -14,11 +13,12 @@ from better_compute.modules.flavors.methods import (
     list_flavors,
     update_flavor,
 )
+from better_compute.modules.flavors.schema import EVENTS
 
 MODULE: Final = Module(
     name="flavors",
     package=Path(__file__).parent,
-    requires=("pools", "sites"),
+    requires=("pools",),
     methods=(create_flavor, get_flavor, list_flavors, update_flavor, delete_flavor),
     resource_types=(FLAVOR_TYPE,),
     events=EVENTS,

@@ -6,12 +6,12 @@ the whole shape again, so that what a caller reads in the call is what the flavo
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from better_compute.base.models import VIEW, FlavorName, Id, IdempotencyKey, Input, ListInput, TenantInput
-from better_compute.modules.sites.schema import NOT_NULL
+from better_compute.base.models import NOT_NULL, VIEW, FlavorName, Id, IdempotencyKey, Input, ListInput, TenantInput
+from better_compute.kernel.events import EventType
 
 HugePages = Literal["2Mi", "1Gi"]
 
@@ -153,3 +153,12 @@ class FlavorGone:
     flavor_id: str
     pool_id: str
     name: str
+
+
+CREATED: Final = EventType(name="flavor.created", payload=FlavorChanged, described="A flavor was made.")
+UPDATED: Final = EventType(name="flavor.updated", payload=FlavorChanged, described="A flavor has a new shape.")
+DELETED: Final = EventType(name="flavor.deleted", payload=FlavorGone, described="A flavor nobody used is gone.")
+ARCHIVED: Final = EventType(
+    name="flavor.archived", payload=FlavorGone, described="A flavor that instances used takes no new ones."
+)
+EVENTS: Final = (CREATED, UPDATED, DELETED, ARCHIVED)

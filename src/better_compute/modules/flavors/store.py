@@ -140,6 +140,7 @@ async def lock_flavor(tx: Tx, *, tenant_id: str, pool_id: str, name: str) -> Fla
 
 
 async def find_own_flavor(tx: Tx, *, tenant_id: str, flavor_id: str) -> FlavorRow | None:
+    """The owner's flavor of that id, archived or not."""
     return await tx.maybe(_FIND_OWN, tenant_id=tenant_id, id=flavor_id)
 
 
@@ -149,10 +150,12 @@ async def update_flavor(tx: Tx, flavor: FlavorRow, shape: FlavorShape, *, offer_
 
 
 async def archive_flavor(tx: Tx, flavor: FlavorRow) -> None:
+    """Hides the flavor from lists and from new instances."""
     await tx.run(_ARCHIVE, tenant_id=flavor.tenant_id, id=flavor.id)
 
 
 async def delete_flavor(tx: Tx, flavor: FlavorRow) -> None:
+    """Removes a flavor that no instance ever used."""
     await tx.run(_DELETE, tenant_id=flavor.tenant_id, id=flavor.id)
 
 

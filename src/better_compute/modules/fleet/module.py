@@ -10,7 +10,8 @@ from better_compute.base.sizes import parse_duration
 from better_compute.kernel.module import Module
 from better_compute.modules.fleet.commands.fleet import COMMANDS
 from better_compute.modules.fleet.methods import apply_fleet, export_fleet, get_fleet_status, plan_fleet
-from better_compute.modules.fleet.reconciler import CONVERGED, DRIFTED, drift_reconciler
+from better_compute.modules.fleet.reconciler import drift_reconciler
+from better_compute.modules.fleet.schema import CONVERGED, DRIFTED
 
 
 def fleet_module(*, drift_every: str = "15m") -> Module:

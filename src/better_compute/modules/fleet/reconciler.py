@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from better_compute.db.tx import Tx
-from better_compute.kernel.events import EventType
 from better_compute.kernel.reconciler import Reconciler, Step
 from better_compute.modules.fleet.rules.document import read_document
 from better_compute.modules.fleet.rules.drift import Finding, compare_drift, stored_drift
 from better_compute.modules.fleet.rules.fleet import Fleet
 from better_compute.modules.fleet.rules.plan import Options, make_plan
-from better_compute.modules.fleet.schema import FleetConverged, FleetDrifted
+from better_compute.modules.fleet.schema import CONVERGED, DRIFTED, FleetConverged, FleetDrifted
 from better_compute.modules.fleet.store.applied import (
     AppliedRow,
     find_applied,
@@ -28,15 +27,6 @@ from better_compute.modules.fleet.store.snapshot import ask_outside, items_of, k
 NAME: Final = "fleet.drift"
 ALL: Final = "all"
 TENANT: Final = "tenant:"
-
-DRIFTED: Final = EventType(
-    name="fleet.drifted",
-    payload=FleetDrifted,
-    described="The fleet no longer is as its applied document says; once per distinct drift.",
-)
-CONVERGED: Final = EventType(
-    name="fleet.converged", payload=FleetConverged, described="A drift is gone without the document being applied."
-)
 
 
 @dataclass(frozen=True, slots=True)

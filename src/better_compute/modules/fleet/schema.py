@@ -13,6 +13,7 @@ from pydantic import ConfigDict, StringConstraints
 
 from better_compute.base.items import Action, Omittable
 from better_compute.base.models import VIEW, FlavorName, Input, SiteName, TenantInput
+from better_compute.kernel.events import EventType
 
 MAX_DOCUMENT: Final = 8 << 20
 """The largest body of a call that carries a document, in bytes (design, section 3)."""
@@ -260,3 +261,13 @@ FRAME: Final = (
     ),
 )
 """The lists of seed 000, in the order in which a document is written."""
+
+
+DRIFTED: Final = EventType(
+    name="fleet.drifted",
+    payload=FleetDrifted,
+    described="The fleet no longer is as its applied document says; once per distinct drift.",
+)
+CONVERGED: Final = EventType(
+    name="fleet.converged", payload=FleetConverged, described="A drift is gone without the document being applied."
+)

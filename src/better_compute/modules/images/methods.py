@@ -5,14 +5,22 @@ from typing import Any, Final
 from better_compute.base.errors import ErrorCode, invalid, not_found
 from better_compute.base.paging import Page
 from better_compute.kernel.call import Call
-from better_compute.kernel.events import EventType
 from better_compute.kernel.listing import list_page
 from better_compute.kernel.method import method
 from better_compute.kernel.resources import Resource, ResourceType
 from better_compute.kernel.targets import depending, in_tenant, owned
 from better_compute.modules.images import store
 from better_compute.modules.images.exports import resolve_image
-from better_compute.modules.images.schema import Image, ImageCreate, ImageCreated, ImageDeleted, ImageList, ImageRef
+from better_compute.modules.images.schema import (
+    CREATED,
+    DELETED,
+    Image,
+    ImageCreate,
+    ImageCreated,
+    ImageDeleted,
+    ImageList,
+    ImageRef,
+)
 
 TYPE: Final = "compute-image"
 
@@ -21,9 +29,6 @@ IMAGE_TYPE: Final = ResourceType(
     description="What instances boot from, in its owner's view.",
     attributes={"name": "string", "osFamily": "string", "public": "boolean"},
 )
-
-CREATED: Final = EventType(name="image.created", payload=ImageCreated, described="An image was made.")
-DELETED: Final = EventType(name="image.deleted", payload=ImageDeleted, described="An image was deleted.")
 
 
 async def _planned(call: Call, input: ImageCreate) -> Resource:

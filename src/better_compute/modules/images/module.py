@@ -5,14 +5,13 @@ from typing import Final
 
 from better_compute.kernel.module import Module
 from better_compute.modules.images.methods import (
-    CREATED,
-    DELETED,
     IMAGE_TYPE,
     create_image,
     delete_image,
     get_image,
     list_images,
 )
+from better_compute.modules.images.schema import CREATED, DELETED
 
 MODULE: Final = Module(
     name="images",

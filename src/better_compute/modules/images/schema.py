@@ -6,11 +6,12 @@ image can change: another disk is another image. Wherever an image is named, its
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
 from better_compute.base.models import VIEW, Id, IdempotencyKey, Input, ListInput, TenantInput
+from better_compute.kernel.events import EventType
 
 OsFamily = Literal["linux", "windows", "other"]
 ImageFormat = Literal["qcow2", "raw"]
@@ -106,3 +107,7 @@ class ImageCreated:
     image_id: str
     name: str
     public: bool
+
+
+CREATED: Final = EventType(name="image.created", payload=ImageCreated, described="An image was made.")
+DELETED: Final = EventType(name="image.deleted", payload=ImageDeleted, described="An image was deleted.")

@@ -10,7 +10,6 @@ from better_compute.modules.instances.exports import guest_source
 from better_compute.modules.instances.methods.admit import create_instance
 from better_compute.modules.instances.methods.basis import Memory
 from better_compute.modules.instances.methods.change import (
-    EVENTS,
     INSTANCE_TYPE,
     delete_instance,
     force_release,
@@ -21,6 +20,7 @@ from better_compute.modules.instances.methods.change import (
     stop_instance,
 )
 from better_compute.modules.instances.reconciler import RECONCILER
+from better_compute.modules.instances.schema import EVENTS
 
 
 async def flavor_in_use(tx: Tx, flavor_id: str) -> str | None:
@@ -39,7 +39,7 @@ async def image_in_use(tx: Tx, image_id: str) -> str | None:
 MODULE: Final = Module(
     name="instances",
     package=Path(__file__).parent,
-    requires=("sites", "quotas", "nodes", "capacity", "images", "flavors"),
+    requires=("quotas", "nodes", "capacity", "images", "flavors"),
     methods=(
         create_instance,
         get_instance,

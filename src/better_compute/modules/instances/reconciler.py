@@ -11,10 +11,10 @@ from better_compute.db.tx import Tx
 from better_compute.kernel.reconciler import Reconciler, Step
 from better_compute.modules.capacity.exports import lock_node, next_generation
 from better_compute.modules.instances import store
-from better_compute.modules.instances.methods.change import event_of, standing_of, write_move
-from better_compute.modules.instances.methods.hosting import DEGRADED
 from better_compute.modules.instances.rules.lifecycle import Move, Sighting, observed
+from better_compute.modules.instances.rules.placement import DEGRADED
 from better_compute.modules.instances.store import InstanceRow
+from better_compute.modules.instances.store.moves import event_of, standing_of, write_move
 from better_compute.modules.nodes.exports import GuestRow, reported_guests
 
 NAME: Final = "instances.observed"

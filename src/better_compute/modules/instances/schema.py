@@ -1,12 +1,12 @@
 """What crosses the border about instances."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from better_compute.base.models import VIEW, DnsLabel, FlavorName, Id, IdempotencyKey, ListInput, TenantInput
-from better_compute.modules.sites.schema import NOT_NULL
+from better_compute.base.models import NOT_NULL, VIEW, DnsLabel, FlavorName, Id, IdempotencyKey, ListInput, TenantInput
+from better_compute.kernel.events import EventType
 
 State = Literal["pending", "placed", "starting", "running", "stopping", "stopped", "deleting", "deleted", "error"]
 
@@ -113,3 +113,18 @@ class InstanceChanged:
     state: State
     reason: str
     message: str
+
+
+CREATED: Final = EventType(name="instance.created", payload=InstanceChanged, described="An instance was placed.")
+STARTED: Final = EventType(name="instance.started", payload=InstanceChanged, described="The guest runs.")
+STOPPED: Final = EventType(name="instance.stopped", payload=InstanceChanged, described="The guest is off.")
+DELETED: Final = EventType(
+    name="instance.deleted", payload=InstanceChanged, described="The guest is gone and all it held was returned."
+)
+FAILED: Final = EventType(
+    name="instance.failed", payload=InstanceChanged, described="The host cannot do what is wanted."
+)
+CHANGED: Final = EventType(
+    name="instance.changed", payload=InstanceChanged, described="An instance is on its way to another state."
+)
+EVENTS: Final = (CREATED, STARTED, STOPPED, DELETED, FAILED, CHANGED)

@@ -7,7 +7,6 @@ from better_compute.db.tx import Tx
 from better_compute.kernel.module import Module
 from better_compute.modules.nodes.methods.link import ROUTES, HostTokens
 from better_compute.modules.nodes.methods.operate import (
-    EVENTS,
     NODE_TYPE,
     cordon_node,
     enroll_node,
@@ -19,6 +18,7 @@ from better_compute.modules.nodes.methods.operate import (
 )
 from better_compute.modules.nodes.methods.waiting import Waiting, watch_hosts
 from better_compute.modules.nodes.reconciler import RECONCILER
+from better_compute.modules.nodes.schema import EVENTS
 from better_compute.modules.nodes.store import HAS_TENANT_OWNED
 
 

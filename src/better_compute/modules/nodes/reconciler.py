@@ -9,9 +9,8 @@ from typing import Final
 from better_compute.db.tx import Tx
 from better_compute.kernel.reconciler import Reconciler, Step
 from better_compute.modules.nodes import store
-from better_compute.modules.nodes.methods.operate import LOST, RETURNED, node_resource
 from better_compute.modules.nodes.rules import LOST_SECONDS, Sign, plan_lost
-from better_compute.modules.nodes.schema import NodeChanged, NodeState
+from better_compute.modules.nodes.schema import LOST, RETURNED, NodeChanged, NodeState
 
 EVERY_SECONDS: Final = 5.0
 
@@ -60,7 +59,7 @@ async def record(step: Step, tx: Tx, moves: dict[str, NodeState], _done: None) -
             subject=f"node/{row.id}",
             payload=event.dump(changed),
         )
-        step.effects.project(node_resource(row, state=state))
+        step.effects.project(store.node_resource(row, state=state))
 
 
 RECONCILER: Final[Reconciler[Signs, dict[str, NodeState], None]] = Reconciler(

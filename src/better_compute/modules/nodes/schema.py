@@ -1,9 +1,10 @@
 """What crosses the border: inputs and views of `nodes.*`, and the payloads of its events."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from better_compute.base.models import VIEW, Id, ListInput, TenantInput
+from better_compute.kernel.events import EventType
 
 NodeState = Literal["enrolling", "ready", "cordoned", "draining", "lost", "retired"]
 
@@ -97,3 +98,13 @@ class NodeChanged:
     """The state it is in now."""
     previous: NodeState | None = None
     """The state it was in before."""
+
+
+ENROLLED: Final = EventType(name="node.enrolled", payload=NodeChanged, described="A host registered its key.")
+READY: Final = EventType(name="node.ready", payload=NodeChanged, described="A node reported its inventory first.")
+CORDONED: Final = EventType(name="node.cordoned", payload=NodeChanged, described="A node takes nothing new any more.")
+UNCORDONED: Final = EventType(name="node.uncordoned", payload=NodeChanged, described="A node takes instances again.")
+LOST: Final = EventType(name="node.lost", payload=NodeChanged, described="A node has not polled for a minute.")
+RETURNED: Final = EventType(name="node.returned", payload=NodeChanged, described="A lost node polls again.")
+RETIRED: Final = EventType(name="node.retired", payload=NodeChanged, described="A node left its pool for good.")
+EVENTS: Final = (ENROLLED, READY, CORDONED, UNCORDONED, LOST, RETURNED, RETIRED)

@@ -9,8 +9,10 @@ from types import NoneType
 from typing import Any, Final
 
 from better_compute.db.query import Query
+from better_compute.kernel.resources import Resource
 from better_compute.modules.nodes.schema import Node, NodeState
 
+TYPE: Final = "compute-node"
 HOST: Final = "a host acts for itself: it proved which node it is, and a node has one tenant"
 
 _NODE: Final = """n.id, n.pool_id, n.hostname, n.state, n.labels, n.conditions, n.daemon_version, n.generation_reached,
@@ -287,3 +289,17 @@ LIST_GUESTS: Final = Query(
     row=GuestRow,
     crosses_tenants="guests of many tenants live on one node, whose owner is another one",
 )
+
+
+def node_resource(row: NodeRow, *, state: NodeState) -> Resource:
+    """A node as policies see it."""
+    return Resource(
+        type=TYPE,
+        id=row.id,
+        tenant_id=row.tenant_id,
+        owner_tenant_id=row.tenant_id,
+        owner_id=row.created_by,
+        parent_type="compute-pool",
+        parent_id=row.pool_id,
+        attributes={"poolId": row.pool_id, "state": state, "hostname": row.hostname},
+    )

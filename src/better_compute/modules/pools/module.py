@@ -5,18 +5,10 @@ from typing import Final
 
 from better_compute.kernel.module import Module
 from better_compute.modules.pools.kind import OFFER, POOL
-from better_compute.modules.pools.methods import (
-    EVENTS,
-    POOL_TYPE,
-    archive_pool,
-    create_pool,
-    get_pool,
-    list_offers,
-    list_pools,
-    offer_pool,
-    unoffer_pool,
-    update_pool,
-)
+from better_compute.modules.pools.methods.offers import list_offers, offer_pool, unoffer_pool
+from better_compute.modules.pools.methods.pools import archive_pool, create_pool, get_pool, list_pools, update_pool
+from better_compute.modules.pools.methods.views import POOL_TYPE
+from better_compute.modules.pools.schema import EVENTS
 
 MODULE: Final = Module(
     name="pools",

@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints, WithJsonSchema
 
 from better_compute.base.models import (
+    NOT_NULL,
     VIEW,
     GpuModel,
     Id,
@@ -26,8 +27,8 @@ from better_compute.base.models import (
     TenantId,
     TenantInput,
 )
+from better_compute.kernel.events import EventType
 from better_compute.modules.quotas.schema import QuotaMap
-from better_compute.modules.sites.schema import NOT_NULL
 
 PoolClass = Literal["metal-host", "metal-dedicated", "vps-host", "provider"]
 Sharing = Literal["exclusive", "mig", "timeslice", "mps"]
@@ -312,3 +313,11 @@ class PoolOffered:
     """What that tenant may use now; what is missing grants 0."""
     priority: int
     include_descendants: bool
+
+
+CREATED: Final = EventType(name="pool.created", payload=PoolCreated, described="A pool was made.")
+UPDATED: Final = EventType(name="pool.updated", payload=PoolUpdated, described="A pool's fields have changed.")
+ARCHIVED: Final = EventType(name="pool.archived", payload=PoolArchived, described="A pool takes nothing new any more.")
+OFFERED: Final = EventType(name="pool.offered", payload=PoolOffered, described="A pool was offered, or offered anew.")
+UNOFFERED: Final = EventType(name="pool.unoffered", payload=OfferRef, described="An offer was taken back.")
+EVENTS: Final = (CREATED, UPDATED, ARCHIVED, OFFERED, UNOFFERED)

@@ -190,6 +190,7 @@ async def lock_pool(tx: Tx, pool_id: str) -> PoolRow:
 async def update_pool(
     tx: Tx, pool: PoolRow, *, policy: Mapping[str, Any], gpu_model: str | None, protected: bool
 ) -> PoolRow:
+    """The pool with its new fields and the next version."""
     return await tx.one(
         _UPDATE,
         tenant_id=pool.tenant_id,
@@ -201,6 +202,7 @@ async def update_pool(
 
 
 async def archive_pool(tx: Tx, pool: PoolRow) -> PoolRow:
+    """The pool, closed for good."""
     return await tx.one(_ARCHIVE, tenant_id=pool.tenant_id, id=pool.id)
 
 
@@ -223,6 +225,7 @@ async def list_owned_pools(tx: Tx, *, tenant_id: str) -> list[PoolRow]:
 
 
 async def find_offer(tx: Tx, *, pool_id: str, to_tenant_id: str) -> OfferRow | None:
+    """The pool's offer to that tenant."""
     return await tx.maybe(_FIND_OFFER, pool_id=pool_id, to_tenant_id=to_tenant_id)
 
 

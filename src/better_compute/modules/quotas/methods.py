@@ -1,19 +1,12 @@
 """The methods of quotas: the platform sets, tenants read their own."""
 
-from typing import Final
-
 from better_compute.base.errors import ErrorCode
 from better_compute.kernel.call import Call
-from better_compute.kernel.events import EventType
 from better_compute.kernel.method import method
 from better_compute.kernel.targets import fleet_wide, seen
 from better_compute.modules.quotas import store
 from better_compute.modules.quotas.rules import available
-from better_compute.modules.quotas.schema import Quota, QuotaChanged, QuotaGet, QuotaSet, ResourceQuota
-
-SET: Final = EventType(
-    name="quota.set", payload=QuotaChanged, described="The platform set a tenant's maximum of one resource in a pool."
-)
+from better_compute.modules.quotas.schema import SET, Quota, QuotaChanged, QuotaGet, QuotaSet, ResourceQuota
 
 
 @method(

@@ -6,11 +6,12 @@ one; everybody else has nothing where nobody granted something. The platform set
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from better_compute.base.models import VIEW, Id, Integer, ResourceName, TenantInput
+from better_compute.kernel.events import EventType
 
 MAX_RESOURCES = 100
 """How many resources one quota map may name; a pool has a handful."""
@@ -74,3 +75,8 @@ class QuotaChanged:
     max: int
     previous: int | None
     """The maximum before; absent when there was none."""
+
+
+SET: Final = EventType(
+    name="quota.set", payload=QuotaChanged, described="The platform set a tenant's maximum of one resource in a pool."
+)

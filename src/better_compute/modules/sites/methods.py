@@ -5,13 +5,12 @@ from typing import Any, Final
 from better_compute.base.errors import ErrorCode, invalid
 from better_compute.base.paging import Page
 from better_compute.kernel.call import Call
-from better_compute.kernel.events import EventType
 from better_compute.kernel.listing import list_page
 from better_compute.kernel.method import method
 from better_compute.kernel.resources import FLEET, TENANT, Resource, ResourceType, fleet_resource, tenant_resource
 from better_compute.kernel.targets import depending, each, seen
 from better_compute.modules.sites import store
-from better_compute.modules.sites.schema import Site, SiteCreate, SiteCreated, SiteList, SiteRef
+from better_compute.modules.sites.schema import CREATED, Site, SiteCreate, SiteCreated, SiteList, SiteRef
 
 TYPE: Final = "compute-site"
 
@@ -20,8 +19,6 @@ SITE_TYPE: Final = ResourceType(
     description="A place where hardware stands, in its owner's view.",
     attributes={"kind": "string", "region": "string", "iamRegion": "string"},
 )
-
-CREATED: Final = EventType(name="site.created", payload=SiteCreated, described="A site was made.")
 
 
 async def _home(call: Call, input: SiteCreate) -> Resource:

@@ -5,7 +5,8 @@ from typing import Final
 
 from better_compute.kernel.module import Module
 from better_compute.modules.sites.kind import SITE
-from better_compute.modules.sites.methods import CREATED, SITE_TYPE, create_site, get_site, list_sites
+from better_compute.modules.sites.methods import SITE_TYPE, create_site, get_site, list_sites
+from better_compute.modules.sites.schema import CREATED
 
 MODULE: Final = Module(
     name="sites",

@@ -6,32 +6,12 @@ platform's and belong to the root tenant; a `custom` site is an organization's o
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema
-
-from better_compute.base.models import VIEW, Id, IdempotencyKey, ListInput, Region, TenantInput
+from better_compute.base.models import NOT_NULL, VIEW, Id, IdempotencyKey, ListInput, Region, TenantInput
+from better_compute.kernel.events import EventType
 
 SiteKind = Literal["shared", "dedicated", "custom"]
-
-
-class NotNull:
-    """Marks a field that may be left out but not be `null`: absent means the default, null is a mistake.
-
-    The field keeps `None` as its default inside; outside, neither the parser nor the schema know a null.
-    """
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """The schema of what is inside `X | None`."""
-        schema = handler(source)
-        assert schema["type"] == "nullable", "NotNull belongs on `X | None`"
-        inner: CoreSchema = schema["schema"]
-        return inner
-
-
-NOT_NULL: Final = NotNull()
-"""`Annotated[Region | None, NOT_NULL] = None`: may be left out, may not be null."""
 
 
 class SiteCreate(TenantInput):
@@ -84,3 +64,6 @@ class SiteCreated:
     site_id: str
     kind: SiteKind
     region: str
+
+
+CREATED: Final = EventType(name="site.created", payload=SiteCreated, described="A site was made.")

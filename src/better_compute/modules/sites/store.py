@@ -42,6 +42,7 @@ _LIST_OWNED: Final = Query(
 
 
 async def insert_site(tx: Tx, *, site_id: str, site: SiteCreate) -> Site:
+    """A new site."""
     return await tx.one(
         _INSERT,
         id=site_id,
@@ -53,6 +54,7 @@ async def insert_site(tx: Tx, *, site_id: str, site: SiteCreate) -> Site:
 
 
 async def find_site(tx: Tx, *, tenant_id: str, site_id: str) -> Site | None:
+    """The tenant's site of that id."""
     return await tx.maybe(_FIND, tenant_id=tenant_id, id=site_id)
 
 

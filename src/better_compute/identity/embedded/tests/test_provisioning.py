@@ -7,6 +7,7 @@ import pytest
 
 from better_compute.app import App, better_compute
 from better_compute.base.errors import ComputeError, ErrorCode
+from better_compute.builtin import embedded
 from better_compute.identity.embedded.exports.provisioning import (
     Administrator,
     AdministratorCreate,
@@ -14,7 +15,6 @@ from better_compute.identity.embedded.exports.provisioning import (
     provision_development,
     recover,
 )
-from better_compute.identity.embedded.module import embedded
 from better_compute.testing.embedded import PASSWORD, ROOT_EMAIL, EmbeddedPlatform, embedded_platform
 from better_compute.testing.harness import SECRET, open_clone, refused
 

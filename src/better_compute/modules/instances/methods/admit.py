@@ -17,9 +17,9 @@ from better_compute.modules.capacity.exports import PlacementIndex, claim_params
 from better_compute.modules.capacity.schema import Shape, wanted_of
 from better_compute.modules.instances import store
 from better_compute.modules.instances.methods.basis import Basis, basis_of
-from better_compute.modules.instances.methods.change import CREATED, TYPE, instance_view
+from better_compute.modules.instances.methods.change import TYPE, instance_view
 from better_compute.modules.instances.methods.hosting import Hosting, choose_hosting, dumped
-from better_compute.modules.instances.schema import Instance, InstanceChanged, InstanceCreate
+from better_compute.modules.instances.schema import CREATED, Instance, InstanceChanged, InstanceCreate
 from better_compute.modules.instances.store import Admitted, charges
 
 PLACED_MESSAGE: Final = "A node was found; its daemon builds the guest next."

@@ -1,24 +1,21 @@
 """The other methods of instances: look, start, stop, reboot, delete, and giving up on a host."""
 
-import json
 from typing import Any, Final
 
 from better_compute.base.errors import ErrorCode, not_found
 from better_compute.base.paging import Page
-from better_compute.db.tx import Tx
 from better_compute.kernel.call import Call
-from better_compute.kernel.events import EventType
 from better_compute.kernel.listing import list_page
 from better_compute.kernel.method import method
 from better_compute.kernel.resources import ResourceType
 from better_compute.kernel.targets import each, fleet_wide, seen
-from better_compute.modules.capacity.exports import lock_node, next_generation, release
+from better_compute.modules.capacity.exports import lock_node, next_generation
 from better_compute.modules.instances import store
-from better_compute.modules.instances.rules.lifecycle import Move, Standing, Verb, asked, forced
-from better_compute.modules.instances.schema import Instance, InstanceChanged, InstanceList, InstanceRef
+from better_compute.modules.instances.rules.lifecycle import Move, Verb, asked, forced
+from better_compute.modules.instances.schema import Instance, InstanceList, InstanceRef
 from better_compute.modules.instances.store import InstanceRow
+from better_compute.modules.instances.store.moves import event_of, standing_of, write_move
 from better_compute.modules.nodes.exports import find_node
-from better_compute.modules.quotas import exports as quotas
 
 TYPE: Final = "compute-instance"
 
@@ -39,22 +36,6 @@ INSTANCE_TYPE: Final = ResourceType(
     },
     parent="compute-pool",
 )
-
-CREATED: Final = EventType(name="instance.created", payload=InstanceChanged, described="An instance was placed.")
-STARTED: Final = EventType(name="instance.started", payload=InstanceChanged, described="The guest runs.")
-STOPPED: Final = EventType(name="instance.stopped", payload=InstanceChanged, described="The guest is off.")
-DELETED: Final = EventType(
-    name="instance.deleted", payload=InstanceChanged, described="The guest is gone and all it held was returned."
-)
-FAILED: Final = EventType(
-    name="instance.failed", payload=InstanceChanged, described="The host cannot do what is wanted."
-)
-CHANGED: Final = EventType(
-    name="instance.changed", payload=InstanceChanged, described="An instance is on its way to another state."
-)
-EVENTS: Final = (CREATED, STARTED, STOPPED, DELETED, FAILED, CHANGED)
-
-_BY_STATE: Final = {"running": STARTED, "stopped": STOPPED, "deleted": DELETED, "error": FAILED}
 
 
 @method(
@@ -160,49 +141,6 @@ async def force_release(call: Call, input: InstanceRef) -> Instance:
     if move is None:
         return instance_view(row)
     return instance_view(await _move(call, row, move))
-
-
-def standing_of(row: InstanceRow) -> Standing:
-    """An instance as the rules see it."""
-    return Standing(id=row.id, state=row.state, power=row.power, generation=row.generation)
-
-
-async def write_move(
-    tx: Tx, row: InstanceRow, move: Move, *, generation: int, gone: bool = False, conditions: list[Any] | None = None
-) -> InstanceRow:
-    """Writes a move; a deletion gives back what the instance held, quota last.
-
-    The node's turn lock and the instance's row must be held.
-    """
-    moved = await tx.one(
-        store.MOVE,
-        tenant_id=row.tenant_id,
-        id=row.id,
-        state=move.state,
-        reason=move.reason,
-        message=move.message,
-        power=move.power,
-        reboots=move.reboots,
-        generation=generation,
-        conditions=json.dumps(row.conditions if conditions is None else conditions),
-        gone=gone,
-    )
-    if move.state == "deleted" and await release(tx, row.allocation_id, tenant_id=row.tenant_id):
-        await quotas.release(tx, tenant_id=row.tenant_id, pool_id=row.pool_id, amounts=row.charges)
-    return moved
-
-
-def event_of(row: InstanceRow) -> tuple[EventType, InstanceChanged]:
-    """The event that tells of the state an instance is in now."""
-    changed = InstanceChanged(
-        instance_id=row.id,
-        pool_id=row.pool_id,
-        name=row.name,
-        state=row.state,
-        reason=row.reason,
-        message=row.message,
-    )
-    return _BY_STATE.get(row.state, CHANGED), changed
 
 
 def instance_view(row: InstanceRow) -> Instance:

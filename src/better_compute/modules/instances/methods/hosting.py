@@ -7,7 +7,7 @@ same pinned CPUs.
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.kernel.call import Call
@@ -16,6 +16,7 @@ from better_compute.modules.capacity.schema import Wanted
 from better_compute.modules.flavors.exports import FlavorRow
 from better_compute.modules.instances import store
 from better_compute.modules.instances.rules.placement import (
+    DEGRADED,
     MESSAGES,
     PAGE_BYTES,
     Guest,
@@ -26,8 +27,6 @@ from better_compute.modules.instances.rules.placement import (
 )
 from better_compute.wire.document import parse_document
 from better_compute.wire.v1.inventory import Inventory
-
-DEGRADED: Final = "PlacementDegraded"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from better_compute.wire.v1.inventory import Inventory, NumaNode
 GIB: Final = 1 << 30
 PAGE_BYTES: Final[dict[HugePages, int]] = {"2Mi": 2 << 20, "1Gi": GIB}
 
+DEGRADED: Final = "PlacementDegraded"
+"""The condition of a guest that floats although its flavor asks for a place."""
+
 MESSAGES: Final = {
     "NoNumaTopology": "The host does not say which NUMA nodes it has; the guest floats.",
     "NoNumaNodeFits": "No single NUMA node of the host has what the guest needs; it floats.",

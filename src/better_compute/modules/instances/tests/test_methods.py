@@ -97,7 +97,7 @@ async def platform() -> AsyncIterator[Platform]:
         pool = await h.call(
             "pools.create", tenant_id="root", site_id=site.id, class_="vps-host", policy={"placement": "spread"}
         )
-        shape = {"vcpu": 1, "memory_gib": 2, "disk_gib": 10}
+        shape: dict[str, Any] = {"vcpu": 1, "memory_gib": 2, "disk_gib": 10}
         await h.call("flavors.create", tenant_id="root", pool_id=pool.id, name="one", **shape)
         await h.call(
             "images.create",

@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cryptography.exceptions import InvalidSignature
@@ -24,17 +24,11 @@ from better_compute.kernel.effects import WRITE_EFFECTS, Effects
 from better_compute.kernel.events import EventType
 from better_compute.kernel.hostlink import HostRequest, HostRoute
 from better_compute.modules.nodes import store
-from better_compute.modules.nodes.methods.operate import (
-    ENROLLED,
-    READY,
-    node_resource,
-    token_hash,
-    unauthenticated,
-)
+from better_compute.modules.nodes.methods.operate import token_hash, unauthenticated
 from better_compute.modules.nodes.methods.waiting import Waiting, generations, guest_source
 from better_compute.modules.nodes.rules import check_hello_time, is_newer, state_after_report
-from better_compute.modules.nodes.schema import NodeChanged, NodeState
-from better_compute.modules.nodes.store import NodeRow
+from better_compute.modules.nodes.schema import ENROLLED, READY, NodeChanged, NodeState
+from better_compute.modules.nodes.store import NodeRow, node_resource
 from better_compute.wire.document import document_json, document_value, parse_document
 from better_compute.wire.v1.desired import DESIRED_PATH, MAX_WAIT_SECONDS, Desired
 from better_compute.wire.v1.enroll import (
@@ -202,7 +196,7 @@ async def _register(deployment: Deployment, tx: Tx, row: NodeRow, enrolment: Enr
         daemon_version=enrolment.daemon_version,
     )
     effects = Effects()
-    _note_state(deployment, effects, row, row.state, ENROLLED, hostname=enrolment.hostname)
+    _note_state(deployment, effects, replace(row, hostname=enrolment.hostname), row.state, ENROLLED)
     await tx.run(WRITE_EFFECTS, **effects.params())
 
 
@@ -254,8 +248,6 @@ def _note_state(
     row: NodeRow,
     state: NodeState,
     event: EventType,
-    *,
-    hostname: str | None = None,
 ) -> None:
     changed = NodeChanged(node_id=row.id, pool_id=row.pool_id, state=state, previous=row.state)
     effects.add_event(
@@ -265,7 +257,7 @@ def _note_state(
         subject=f"node/{row.id}",
         payload=event.dump(changed),
     )
-    effects.project(node_resource(row, state=state, hostname=hostname))
+    effects.project(node_resource(row, state=state))
 
 
 async def _document(deployment: Deployment, node_id: str, held: int) -> bytes | None:

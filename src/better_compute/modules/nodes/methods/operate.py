@@ -10,11 +10,14 @@ from better_compute.kernel.call import Call
 from better_compute.kernel.events import EventType
 from better_compute.kernel.listing import list_page
 from better_compute.kernel.method import method
-from better_compute.kernel.resources import Resource, ResourceType
+from better_compute.kernel.resources import ResourceType
 from better_compute.kernel.targets import each, owned, seen
 from better_compute.modules.nodes import store
 from better_compute.modules.nodes.rules import ENROLMENT_SECONDS, check_cordon, check_uncordon
 from better_compute.modules.nodes.schema import (
+    CORDONED,
+    RETIRED,
+    UNCORDONED,
     Node,
     NodeChanged,
     NodeEnroll,
@@ -24,9 +27,7 @@ from better_compute.modules.nodes.schema import (
     NodeRef,
     NodeState,
 )
-from better_compute.modules.nodes.store import NodeRow
-
-TYPE: Final = "compute-node"
+from better_compute.modules.nodes.store import TYPE, NodeRow, node_resource
 
 NODE_TYPE: Final = ResourceType(
     name=TYPE,
@@ -34,15 +35,6 @@ NODE_TYPE: Final = ResourceType(
     attributes={"poolId": "string", "state": "string", "hostname": "string"},
     parent="compute-pool",
 )
-
-ENROLLED: Final = EventType(name="node.enrolled", payload=NodeChanged, described="A host registered its key.")
-READY: Final = EventType(name="node.ready", payload=NodeChanged, described="A node reported its inventory first.")
-CORDONED: Final = EventType(name="node.cordoned", payload=NodeChanged, described="A node takes nothing new any more.")
-UNCORDONED: Final = EventType(name="node.uncordoned", payload=NodeChanged, described="A node takes instances again.")
-LOST: Final = EventType(name="node.lost", payload=NodeChanged, described="A node has not polled for a minute.")
-RETURNED: Final = EventType(name="node.returned", payload=NodeChanged, described="A lost node polls again.")
-RETIRED: Final = EventType(name="node.retired", payload=NodeChanged, described="A node left its pool for good.")
-EVENTS: Final = (ENROLLED, READY, CORDONED, UNCORDONED, LOST, RETURNED, RETIRED)
 
 
 @method(
@@ -177,20 +169,6 @@ async def change_state(call: Call, row: NodeRow, state: NodeState, event: EventT
     changed = NodeChanged(node_id=row.id, pool_id=row.pool_id, state=state, previous=row.state)
     call.emit(event, changed, subject=f"node/{row.id}")
     call.project(node_resource(row, state=state))
-
-
-def node_resource(row: NodeRow, *, state: NodeState, hostname: str | None = None) -> Resource:
-    """A node as policies see it."""
-    return Resource(
-        type=TYPE,
-        id=row.id,
-        tenant_id=row.tenant_id,
-        owner_tenant_id=row.tenant_id,
-        owner_id=row.created_by,
-        parent_type="compute-pool",
-        parent_id=row.pool_id,
-        attributes={"poolId": row.pool_id, "state": state, "hostname": hostname or row.hostname},
-    )
 
 
 def token_hash(token: str) -> str:
