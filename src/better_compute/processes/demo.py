@@ -104,18 +104,19 @@ class Story:
     async def export(self) -> None:
         exported = await self.operator.call("fleet.export", {"tenantId": "root"})
         pools = len(exported["config"].get("pools", []))
-        self.output.text(f"   {pools} pool(s) in the export.")
+        self.output.text(f"   Pools in the export: {pools}.")
 
     async def plan(self) -> None:
         plan = await self._plan()
         self.plan_hash = plan["planHash"]
-        self.output.text(f"   {plan['summary']}, plan {self.plan_hash[:12]}…")
+        counts = ", ".join(f"{plan['summary'][action]} to {action}" for action in ("create", "update", "delete"))
+        self.output.text(f"   {counts}, {plan['summary']['unchanged']} unchanged; plan {self.plan_hash[:12]}…")
 
     async def apply(self) -> None:
         applied = await self.operator.call(
             "fleet.apply", {"tenantId": "root", "config": self._document(), "planHash": self.plan_hash}
         )
-        self.output.text(f"   {applied['applied']} call(s) applied.")
+        self.output.text(f"   Calls applied: {applied['applied']}.")
         _expect(not (await self._plan())["calls"], "the plan after the apply is not empty")
 
     async def see_offer(self) -> None:
@@ -173,7 +174,7 @@ class Story:
     async def clean_up(self) -> None:
         await self._delete_instances()
         quota = await self.tenant.call("quotas.get", self._mine(poolId=self.pool_id))
-        used = {entry["resource"]: entry["used"] for entry in quota["items"] if entry["used"]}
+        used = {entry["resource"]: entry["used"] for entry in quota["resources"] if entry["used"]}
         _expect(not used, f"still charged: {used}")
         self.output.text("   nothing is charged any more.")
 
