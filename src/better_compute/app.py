@@ -87,11 +87,13 @@ class App:
         self.envelope = Envelope(deployment)
         self.worker = Worker(deployment, tuple(registry.reconcilers.values()))
         self.api = Api(self._carry)
+        self.stopping = asyncio.Event()
+        """Set when the process is about to stop: background steps end and what waits lets go."""
 
     @asynccontextmanager
     async def background(self, *, with_worker: bool) -> AsyncIterator[None]:
         """Runs what modules need beside the API, and the worker when asked, while the block runs."""
-        stop = asyncio.Event()
+        stop = self.stopping
         steps = [start(self.deployment, stop) for module in self.registry.modules for start in module.background]
         if with_worker:
             steps.append(self.worker.run(stop))

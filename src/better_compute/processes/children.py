@@ -20,12 +20,15 @@ _LIBC: Final = ctypes.CDLL(None)
 
 
 class Child:
-    """One supervised process of our own program."""
+    """One supervised process of our own program; `keep` are file descriptors that it inherits."""
 
-    def __init__(self, name: str, words: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, words: Sequence[str], environment: Mapping[str, str], *, keep: Sequence[int] = ()
+    ) -> None:
         self.name = name
         self._words = [sys.executable, "-m", *words]
         self._environment = {**os.environ, **environment}
+        self._keep = tuple(keep)
         self._process: asyncio.subprocess.Process | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -61,6 +64,7 @@ class Child:
             env=self._environment,
             stdin=asyncio.subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=self._keep,
             preexec_fn=_end_with_parent,
         )
 

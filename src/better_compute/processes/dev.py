@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -40,6 +39,7 @@ from better_compute.processes.database import (
     settings_here,
 )
 from better_compute.processes.devfile import DevFile, read_dev_file
+from better_compute.processes.server import bound_socket
 from better_compute.processes.simhosts import enroll_simulated
 
 READY_SECONDS: Final = 60.0
@@ -90,7 +90,8 @@ def dev(
 
 async def _run_platform(described: BetterCompute, settings: Settings, options: DevOptions) -> int:
     began = time.monotonic()
-    _check_port(settings)
+    with bound_socket(settings):
+        pass  # in use: say so before anything is started
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -226,18 +227,6 @@ async def _nodes_ready(made: DevFile, nodes: int) -> None:
 
 def _folders(settings: Settings, options: DevOptions) -> list[Path]:
     return [settings.data.absolute() / "hosts" / f"sim-{number}" for number in range(1, options.nodes + 1)]
-
-
-def _check_port(settings: Settings) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((settings.host, settings.port))
-        except OSError as error:
-            raise ComputeError(
-                ErrorCode.INVALID_CONFIG,
-                f"Port {settings.port} of {settings.host} is in use ({error.strerror}); set BETTER_COMPUTE_PORT.",
-            ) from error
 
 
 def _welcome(made: DevFile, settings: Settings, seconds: float) -> None:

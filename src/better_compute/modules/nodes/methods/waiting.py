@@ -55,6 +55,12 @@ class Waiting:
                 self._held.pop(node_id, None)
         return news.is_set()
 
+    def let_go(self) -> None:
+        """Answers every waiting host now, because this process is about to stop."""
+        for waits in self._waits.values():
+            for news in waits:
+                news.set()
+
     async def look(self, deployment: Deployment) -> None:
         """Wakes the waiting hosts that have something new."""
         nodes = sorted(self._waits)
@@ -100,6 +106,7 @@ async def watch_hosts(deployment: Deployment, stop: asyncio.Event) -> None:
         except ComputeError as error:
             log.warning("hosts cannot be looked after", error=str(error))
         await waiting.rest(stop)
+    waiting.let_go()
 
 
 async def generations(deployment: Deployment, node_ids: list[str]) -> Mapping[str, int]:
