@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints, ValidationError
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, ErrorDetails
 
 from better_compute.base import names
 from better_compute.base.errors import ComputeError, ErrorCode
@@ -120,8 +120,8 @@ def parse_input(model: type[I], raw: bytes | str | Mapping[str, Any], *, root: s
 def input_error(error: ValidationError, *, root: str = "") -> ComputeError:
     """The INVALID_INPUT that tells all problems of a failed validation, without repeating any value."""
     problems = [
-        {"path": path_text((root, *item["loc"]) if root else item["loc"]), "message": _problem_message(item["msg"])}
-        for item in error.errors(include_url=False, include_context=False, include_input=False)[:MAX_PROBLEMS]
+        {"path": path_text((root, *item["loc"]) if root else item["loc"]), "message": _problem_message(item)}
+        for item in error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
     ]
     first = problems[0]
     where = f"{first['path']}: " if first["path"] else ""
@@ -142,5 +142,13 @@ def path_text(loc: tuple[int | str, ...]) -> str:
     return text
 
 
-def _problem_message(message: str) -> str:
-    return message.removeprefix("Value error, ")
+def _problem_message(problem: ErrorDetails) -> str:
+    """What is wrong and what to write, in words that need no knowledge of the parser."""
+    if problem["type"] == "extra_forbidden":
+        return "unknown field; check its spelling or leave it out"
+    if problem["type"] == "missing":
+        return "this field is required"
+    if problem["type"] == "string_pattern_mismatch":
+        pattern = problem["ctx"]["pattern"]
+        return f"write {names.IN_WORDS.get(pattern, f'a text of the form {pattern}')}"
+    return problem["msg"].removeprefix("Value error, ")

@@ -33,3 +33,15 @@ TENANT_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 
 IDEMPOTENCY_KEY: Final = r"^[\x21-\x7e]{1,255}$"
 """Printable ASCII without spaces, as HTTP headers could carry it."""
+
+IN_WORDS: Final = {
+    SITE_NAME: "1 to 63 of the characters a-z, 0-9, '.', '_' and '-'",
+    REGION: "1 to 64 of the characters a-z, 0-9 and '-'",
+    GPU_MODEL: "1 to 32 of the characters A-Z, a-z, 0-9 and '-'",
+    FLAVOR_NAME: "a letter a-z or a digit, then at most 62 of a-z, 0-9, '.', '_' and '-'",
+    RESOURCE_NAME: "a letter, then at most 63 of A-Z, a-z, 0-9, '.', '_' and '-'",
+    DNS_LABEL: "at most 63 of the characters a-z, 0-9 and '-', without '-' at either end",
+    TENANT_ID: "the id of a tenant: at most 128 of A-Z, a-z, 0-9, '.', '_', ':' and '-'",
+    IDEMPOTENCY_KEY: "1 to 255 printable ASCII characters without spaces",
+}
+"""Each grammar as an error message tells it."""

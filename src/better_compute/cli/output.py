@@ -81,9 +81,18 @@ class Output:
             sys.stdout.write(text.rstrip() + "\n")
 
     def _object(self, value: Mapping[str, Any]) -> None:
-        width = max((len(key) for key in value), default=0)
-        for key, item in value.items():
+        lists = {key: item for key, item in value.items() if _is_table(item)}
+        plain = {key: item for key, item in value.items() if key not in lists}
+        width = max((len(key) for key in plain), default=0)
+        for key, item in plain.items():
             sys.stdout.write(f"{key.ljust(width)}  {cell(key, item)}\n")
+        for key, item in lists.items():
+            sys.stdout.write(f"\n{key}\n")
+            self._table(item)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
 def cell(column: str, value: Any) -> str:

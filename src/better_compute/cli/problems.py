@@ -27,10 +27,12 @@ HINTS: Final = {
 
 def error_lines(error: ComputeError) -> list[str]:
     """What a person reads on standard error."""
-    lines = [str(error)]
     problems: list[dict[str, str]] = error.details.get("problems", [])
     if len(problems) > 1:
+        lines = [f"{error.code}: {len(problems)} problems, nothing was done."]
         lines.extend(f"  {problem['path']}: {problem['message']}" for problem in problems)
+    else:
+        lines = [str(error)]
     hint = HINTS.get(error.code)
     if hint is not None:
         lines.append(f"Hint: {hint}")

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal
 
 from cyclopts import App as CommandTree
@@ -18,6 +19,7 @@ from cyclopts import CycloptsError, Parameter
 
 from better_compute import __version__
 from better_compute.base.errors import ComputeError
+from better_compute.cli.caller import SlugCaller
 from better_compute.cli.command import Caller, Command, Context
 from better_compute.cli.fields import Flag, flags_of, input_of
 from better_compute.cli.output import Output
@@ -62,7 +64,7 @@ class Cli:
         try:
             status = tree(list(arguments), exit_on_error=False, print_error=False)
         except CycloptsError as error:
-            sys.stderr.write(f"{error}\nTry `better-compute {' '.join(_words(arguments))} --help`.\n")
+            sys.stderr.write(f"{error}\n{self._advice(arguments)}\n")
             return EXIT_USAGE
         except ComputeError as error:
             output.refusal(error)
@@ -70,6 +72,17 @@ class Cli:
         except KeyboardInterrupt:
             return EXIT_INTERRUPTED
         return status if isinstance(status, int) else EXIT_OK
+
+    def _advice(self, arguments: Sequence[str]) -> str:
+        """The help that fits what was typed wrong."""
+        words = [word for word in arguments[:2] if not word.startswith("-")]
+        groups = self.groups()
+        if not words or words[0] not in groups:
+            close = get_close_matches(words[0], groups, n=1) if words else []
+            meant = f"Did you mean `better-compute {close[0]}`? " if close else ""
+            return f"{meant}`better-compute --help` lists every command."
+        known = words if len(words) == 1 or words[1] in groups[words[0]] else words[:1]
+        return f"Try `better-compute {' '.join(known)} --help`."
 
     def _tree(self, group: str, output: Output) -> CommandTree:
         tree = CommandTree(
@@ -123,7 +136,8 @@ class Cli:
             async def in_loop() -> int | None:
                 async with self._open_caller(url, config) as caller:
                     interactive = sys.stdout.isatty() and not output.as_json
-                    return await call(Context(caller=caller, output=output, interactive=interactive), values)
+                    context = Context(caller=SlugCaller(caller), output=output, interactive=interactive)
+                    return await call(context, values)
 
             return asyncio.run(in_loop()) or EXIT_OK
 
@@ -167,7 +181,3 @@ def _parameter(flag: Flag) -> inspect.Parameter:
 
 def _group(method: AnyMethod) -> str:
     return kebab(method.group)
-
-
-def _words(arguments: Sequence[str]) -> list[str]:
-    return [word for word in arguments[:2] if not word.startswith("-")]

@@ -16,6 +16,7 @@ from cyclopts import App as CommandTree
 from better_compute.app import BetterCompute
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.base.models import parse_input
+from better_compute.cli.caller import tenant_id_of
 from better_compute.cli.output import Output
 from better_compute.cli.problems import EXIT_OK
 from better_compute.cli.profiles import choose_profile, forget_session, save_session
@@ -90,7 +91,7 @@ def login(*, tenant: str, email: str, url: str | None = None) -> int:
 async def _login(url: str, tenant: str, email: str) -> int:
     password = _asked(PASSWORD, "Password: ")
     async with Client(url, None) as client:
-        fields: dict[str, Any] = {"tenantId": await _tenant_id(client, tenant), "email": email, "password": password}
+        fields: dict[str, Any] = {"tenantId": await tenant_id_of(client, tenant), "email": email, "password": password}
         try:
             session = await client.call("auth.signIn", fields, surface="iam")
         except ComputeError as error:
@@ -123,17 +124,6 @@ async def _logout(url: str) -> int:
         await client.call("auth.signOut", {}, surface="iam")
     Output(as_json=False).text("Signed out.")
     return EXIT_OK
-
-
-async def _tenant_id(client: Client, tenant: str) -> str:
-    """The id behind a slug; the text itself when no tenant has that slug."""
-    try:
-        found = await client.call("tenants.lookup", {"slug": tenant}, surface="iam")
-    except ComputeError as error:
-        if error.code not in {ErrorCode.NOT_FOUND, ErrorCode.INVALID_INPUT}:
-            raise
-        return tenant
-    return str(found["tenantId"])
 
 
 def _target(url: str | None) -> str:
