@@ -62,19 +62,21 @@ def input_of(flags: list[Flag], values: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _flags(model: type[BaseModel], *, prefix: tuple[str, ...], positional: tuple[str, ...] = ()) -> list[Flag]:
+def _flags(
+    model: type[BaseModel], *, prefix: tuple[str, ...], positional: tuple[str, ...] = (), optional: bool = False
+) -> list[Flag]:
     found: list[Flag] = []
     for name, field in model.model_fields.items():
         path = (*prefix, name)
         inner = plain_type(field.annotation)
         if isinstance(inner, type) and issubclass(inner, BaseModel):
-            found.extend(_flags(inner, prefix=path))
+            found.extend(_flags(inner, prefix=path, optional=optional or not field.is_required()))
             continue
-        found.append(_flag(field, inner, path=path, nested=bool(prefix), positional=name in positional))
+        found.append(_flag(field, inner, path=path, optional=optional, positional=name in positional))
     return found
 
 
-def _flag(field: FieldInfo, inner: Any, *, path: tuple[str, ...], nested: bool, positional: bool) -> Flag:
+def _flag(field: FieldInfo, inner: Any, *, path: tuple[str, ...], optional: bool, positional: bool) -> Flag:
     words = "_".join(path).removesuffix("_id") if path[-1] != "id" else "_".join(path)
     kind, choices = _kind(inner)
     return Flag(
@@ -82,7 +84,7 @@ def _flag(field: FieldInfo, inner: Any, *, path: tuple[str, ...], nested: bool, 
         flag="--" + words.replace("_", "-"),
         path=tuple(camel(part) for part in path),
         kind=kind,
-        required=field.is_required() and not nested,
+        required=field.is_required() and not optional,
         described=(field.description or "").replace("\n", " "),
         choices=choices,
         positional=positional,

@@ -121,8 +121,10 @@ def no_room(wanted: Wanted, reasons: Mapping[str, int]) -> ComputeError:
     """CAPACITY_UNAVAILABLE that names what ran out and counts the nodes per reason."""
     short = {name: count for name, count in reasons.items() if name in (*wanted.resources, "gpu")}
     resource = max(sorted(short), key=short.__getitem__) if short else "node"
-    counts = ", ".join(f"{name} on {count}" for name, count in sorted(reasons.items()))
-    told = f"lacking: {counts} nodes" if counts else "it has no nodes yet"
+    counts = ", ".join(
+        f"{name} on {count} {'node' if count == 1 else 'nodes'}" for name, count in sorted(reasons.items())
+    )
+    told = f"lacking: {counts}" if counts else "it has no nodes yet"
     return ComputeError(
         ErrorCode.CAPACITY_UNAVAILABLE,
         f"No node of the pool has room for this ({told}); choose a smaller flavor or another pool, or try later.",

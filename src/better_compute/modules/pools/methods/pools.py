@@ -1,6 +1,6 @@
 """The calls about pools themselves."""
 
-from typing import Any
+from typing import Any, Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.base.paging import Page
@@ -34,6 +34,9 @@ from better_compute.modules.pools.schema import (
 )
 from better_compute.modules.quotas.exports import set_limits
 from better_compute.modules.sites.exports import get_site
+
+HOSTS_SYNC: Final = "vps.hosts"
+"""The work that derives what hosts may sell (seed 003); `capacity` does it, where there is one."""
 
 
 async def _home(call: Call, input: PoolCreate) -> Resource:
@@ -147,6 +150,7 @@ async def update_pool(call: Call, input: PoolUpdate) -> Pool:
         project_pool(call, pool, offers)
         updated = PoolUpdated(pool_id=pool.id, fields=fields, version=pool.version)
         call.emit(UPDATED, updated, subject=f"pool/{pool.id}")
+        call.wake(HOSTS_SYNC, "all")  # what its hosts may sell follows from the policy
     return (await pool_views(call, [pool]))[0]
 
 
