@@ -3,7 +3,9 @@
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,13 +17,13 @@ pytestmark = [pytest.mark.processes, pytest.mark.slow, pytest.mark.xdist_group("
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A folder with the examples, as a clone has them."""
-    (tmp_path / "examples").symlink_to(EXAMPLES)
-    # The data is below /tmp, which an unprivileged system user can reach; pytest's own folders are closed to it.
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+def home() -> Iterator[Path]:
+    """A folder with the examples, as a clone has them; outside pytest's, which are closed to a database's own user."""
+    with TemporaryDirectory(prefix="bc-first-day-") as made:
+        folder = Path(made)
         folder.chmod(0o755)
-    return tmp_path
+        (folder / "examples").symlink_to(EXAMPLES)
+        yield folder
 
 
 async def test_what_is_printed_works_and_a_second_start_finds_its_data(home: Path) -> None:

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from better_compute.base.errors import ComputeError
-from better_compute.base.models import Input
+from better_compute.base.models import Input, adapter_of
 
 T = TypeVar("T")
 Item = TypeVar("Item", bound=Input)
@@ -232,8 +232,6 @@ class ItemKind(Generic[Item]):
     """The field of the owner that holds the items: `offers`; None for items of a list of their own."""
     is_map: bool = field(init=False)
     """Items stand in a map from the key to the one other field."""
-    validator: TypeAdapter[Any] = field(init=False, repr=False)
-    """Parses the whole list or map."""
     defaults: Mapping[str, Any] = field(init=False, repr=False)
     """The canonical default of each field that has one."""
 
@@ -248,8 +246,12 @@ class ItemKind(Generic[Item]):
         put(self, "inner", place["inner"])
         put(self, "is_map", place["shape"] == "{*}")
         put(self, "_key_names", tuple(self._attribute(name) for name in self.key_fields))
-        put(self, "validator", TypeAdapter(self._container()))
         put(self, "defaults", dict(self._defaults()))
+
+    @property
+    def validator(self) -> TypeAdapter[Any]:
+        """Parses the whole list or map."""
+        return adapter_of(self._container())
 
     @property
     def key_fields(self) -> tuple[str, ...]:

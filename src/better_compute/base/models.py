@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails
 
 from better_compute.base import names
@@ -46,6 +46,7 @@ class Input(BaseModel):
         validate_by_alias=True,
         use_attribute_docstrings=True,
         allow_inf_nan=False,
+        defer_build=True,  # a command line needs the fields of all methods and the parser of at most one
     )
 
 
@@ -97,6 +98,16 @@ Id = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[
 IdempotencyKey = Annotated[str, StringConstraints(pattern=names.IDEMPOTENCY_KEY)]
 
 I = TypeVar("I", bound=Input)  # noqa: E741  # the usual short name of an input's type
+
+
+_ADAPTERS: Final[dict[Any, TypeAdapter[Any]]] = {}
+
+
+def adapter_of(value_type: Any) -> TypeAdapter[Any]:
+    """What reads and writes values of a type; built when first asked for, since a command needs few of them."""
+    if value_type not in _ADAPTERS:
+        _ADAPTERS[value_type] = TypeAdapter(value_type)
+    return _ADAPTERS[value_type]
 
 
 def parse_input(model: type[I], raw: bytes | str | Mapping[str, Any], *, root: str = "") -> I:

@@ -117,6 +117,16 @@ def blocked_parent(path: Path, user: SystemUser) -> Path | None:
     return None
 
 
+def can_be_reached(folder: Path) -> bool:
+    """Whether a cluster could live in a folder, which need not be there yet: as root, it runs as another user."""
+    if os.geteuid() != 0:
+        return True
+    users = [user for name in SYSTEM_USERS if (user := _find_user(name)) is not None]
+    anybody = SystemUser(name="anybody", uid=-1, gid=-1)
+    way = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    return blocked_parent(way, users[0] if users else anybody) is None
+
+
 def _server_user(folder: Path) -> SystemUser:
     data = folder / "data"
     if data.exists() and data.stat().st_uid != 0:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import TypeAdapter
+from better_compute.base.models import adapter_of
 
 _NAME: Final = re.compile(r"[a-z][a-z-]*\.[a-z][a-z-]*", re.ASCII)
 
@@ -31,13 +31,4 @@ class EventType:
 
     def dump(self, payload: Any) -> str:
         """The payload as JSON text."""
-        return _adapter(self.payload).dump_json(payload, by_alias=True, exclude_none=True).decode()
-
-
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
-
-
-def _adapter(payload: type[Any]) -> TypeAdapter[Any]:
-    if payload not in _adapters:
-        _adapters[payload] = TypeAdapter(payload)
-    return _adapters[payload]
+        return adapter_of(self.payload).dump_json(payload, by_alias=True, exclude_none=True).decode()

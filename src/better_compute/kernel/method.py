@@ -16,10 +16,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import TypeAdapter
-
 from better_compute.base.errors import ErrorCode
-from better_compute.base.models import Input, TenantInput
+from better_compute.base.models import Input, TenantInput, adapter_of
 from better_compute.db.query import Query
 from better_compute.kernel.call import Call
 from better_compute.kernel.resources import Resource
@@ -78,7 +76,6 @@ class Method(Generic[In, Out]):
     """Under which path prefix it is served."""
     public: bool = False
     """Callable without a credential; for sign-in alone."""
-    adapter: TypeAdapter[Any] | None = None
 
     @property
     def group(self) -> str:
@@ -95,15 +92,9 @@ class Method(Generic[In, Out]):
         """Whether the call may change anything; the tenant gate and the audit trail treat it so."""
         return self.transaction in {"write", "statement", "manual"}
 
-    @property
-    def writer(self) -> TypeAdapter[Any]:
-        """What turns an answer into JSON."""
-        assert self.adapter is not None
-        return self.adapter
-
     def dump(self, answer: Any) -> bytes:
         """The answer as JSON bytes, without the fields that have no value."""
-        return self.writer.dump_json(answer, by_alias=True, exclude_none=True)
+        return adapter_of(self.output).dump_json(answer, by_alias=True, exclude_none=True)
 
 
 AnyMethod = Method[Any, Any]
@@ -152,7 +143,6 @@ def method(  # noqa: PLR0913  # a method is declared in one place, by keyword, a
             max_body=max_body,
             surface=surface,
             public=public,
-            adapter=TypeAdapter(output),
         )
 
     return declare

@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from better_compute import __version__
 from better_compute.base.errors import ENVELOPE_CODES, HTTP_STATUS, ErrorCode
+from better_compute.base.models import adapter_of
 from better_compute.kernel.method import AnyMethod
 from better_compute.kernel.registry import Registry
 
@@ -71,7 +72,7 @@ def _schemas(methods: list[AnyMethod]) -> tuple[dict[str, Any], dict[str, tuple[
     schemas: dict[str, Any] = dict(definitions.get("$defs", {}))
     refs: dict[str, tuple[Any, Any]] = {}
     for item in methods:
-        output = item.writer.json_schema(mode="serialization", by_alias=True, ref_template=_REF)
+        output = adapter_of(item.output).json_schema(mode="serialization", by_alias=True, ref_template=_REF)
         schemas.update(output.pop("$defs", {}))
         refs[f"{item.surface}:{item.name}"] = (inputs[item.input, "validation"], output)
     return schemas, refs

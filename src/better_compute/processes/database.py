@@ -5,26 +5,39 @@ runs. The secret comes from the settings too; beside an embedded database it is 
 readable by its owner only. With a database elsewhere it must be given, since all processes must share it.
 """
 
+import hashlib
 import os
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from better_compute.app import BetterCompute
 from better_compute.base.errors import ComputeError, ErrorCode
+from better_compute.db.cluster import can_be_reached
 from better_compute.db.embedded import EmbeddedPostgres
 from better_compute.db.migrate import migrate
 from better_compute.db.pool import DatabaseSettings
 from better_compute.kernel.settings import Settings, read_settings
 
+CLOSED_FOLDERS: Final = Path("/var/lib/better-compute/folders")
+
 SECRET_FILE: Final = "secret"  # noqa: S105  # the name of the file, not what is in it
 
 
 def settings_here() -> Settings:
-    """The settings of this process's environment."""
-    return read_settings(os.environ, as_root=os.geteuid() == 0)
+    """The settings of this process's environment.
+
+    Root's own folders are closed to the user that the embedded database runs as; a deployment started in one of them
+    keeps its data below /var/lib, in a folder named after where it was started.
+    """
+    settings = read_settings(os.environ, as_root=os.geteuid() == 0)
+    if "BETTER_COMPUTE_DATA" in os.environ or settings.database_url is not None or can_be_reached(settings.data):
+        return settings
+    started_in = hashlib.sha256(str(settings.data.absolute()).encode()).hexdigest()[:12]
+    return replace(settings, data=CLOSED_FOLDERS / started_in)
 
 
 @asynccontextmanager

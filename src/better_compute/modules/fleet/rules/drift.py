@@ -6,15 +6,12 @@ but the time of the check, and when it is gone on its own that is told once as w
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
-
-from pydantic import TypeAdapter
+from typing import Any, Literal
 
 from better_compute.base.canonical import fingerprint
+from better_compute.base.models import adapter_of
 from better_compute.modules.fleet.rules.plan import Plan, summary_of
 from better_compute.modules.fleet.schema import MAX_DRIFT_CHANGES, FleetDrift
-
-_DRIFT: Final = TypeAdapter(FleetDrift)
 
 Outcome = Literal["quiet", "same", "drifted", "converged"]
 
@@ -58,10 +55,10 @@ def stored_drift(drift: FleetDrift | None) -> dict[str, Any] | None:
     """The drift as its row keeps it."""
     if drift is None:
         return None
-    kept: dict[str, Any] = _DRIFT.dump_python(drift, mode="json", by_alias=True, exclude_none=True)
+    kept: dict[str, Any] = adapter_of(FleetDrift).dump_python(drift, mode="json", by_alias=True, exclude_none=True)
     return kept
 
 
 def read_drift(kept: Mapping[str, Any] | None) -> FleetDrift | None:
     """The drift that a row keeps."""
-    return None if kept is None else _DRIFT.validate_python(kept)
+    return None if kept is None else adapter_of(FleetDrift).validate_python(kept)
