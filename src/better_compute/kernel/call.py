@@ -21,6 +21,7 @@ from better_compute.kernel.resources import Resource
 
 if TYPE_CHECKING:
     from better_compute.kernel.composite import Composite
+    from better_compute.kernel.targets import Also
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -63,6 +64,10 @@ class Call:
         self.metadata: dict[str, Any] = {}
         self.resource: Resource | None = None
         """What the call was decided on; None for methods that decide on nothing or row by row."""
+        self.further: tuple[Also, ...] = ()
+        """What else the call was decided on; the method runs on these and looks nothing up again by name."""
+        self.lacking: Also | None = None
+        """Which of them refused, for the audit trail."""
         self.rows_uniform: bool = False
         """For lists: every row may be shown, so rows need no decision of their own."""
         self.refusal: DatabaseRefusal | None = None

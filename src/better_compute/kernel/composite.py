@@ -50,7 +50,7 @@ class Composite:
         self._outer = outer
         self._decide = decide
         self._planned: dict[tuple[str, str], Resource] = {}
-        self._rested_on: dict[tuple[str, str, str], Resource] = {}
+        self._rested_on: dict[tuple[str, str, str], tuple[Resource, str]] = {}
 
     def begin(self) -> None:
         """Forgets what was checked so far, for another attempt at the whole."""
@@ -79,12 +79,16 @@ class Composite:
         self._deployment.gate.check(outer.caller, named, mutates=True)
         decision = await self._decide_or_record(method, call, input)
         if call.resource is not None:
-            decided = call.resource
-            self._rested_on.setdefault((decided.tenant_id, decided.type, decided.id), decided)
+            self._rest_on(call.resource)
+        for also in call.further:
+            self._rest_on(also.resource, moved=also.moved)
         if method.planned is not None:
             resource = await method.planned(call, input)
             self._planned[resource.type, resource.id] = resource
         return Checked(method=method, input=input, call=call, decision=decision, claim=claim)
+
+    def _rest_on(self, resource: Resource, *, moved: str = "") -> None:
+        self._rested_on.setdefault((resource.tenant_id, resource.type, resource.id), (resource, moved))
 
     async def _decide_or_record(self, method: AnyMethod, call: Call, input: TenantInput) -> Decision:
         """The refusal of an inner call leaves a row of its own, as that of a direct call does."""
@@ -108,9 +112,9 @@ class Composite:
         """
         outer = self._outer
         async with self._deployment.database.transaction(isolation=isolation) as tx:
-            for resource in self._rested_on.values():
+            for resource, moved in self._rested_on.values():
                 if not await still_holds(tx, resource):
-                    raise BasisMoved
+                    raise BasisMoved(moved)
             outer.bind(tx)
             try:
                 yield tx

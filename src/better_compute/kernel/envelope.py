@@ -11,6 +11,7 @@ and its own audit row; a call is decided at most twice; what reaches the caller 
 import asyncio
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
@@ -29,6 +30,7 @@ from better_compute.kernel.method import AnyMethod
 from better_compute.kernel.observe import COUNTERS, log_internal
 from better_compute.kernel.principal import Caller
 from better_compute.kernel.runs import BasisMoved, run_in_transaction, run_statement
+from better_compute.kernel.targets import Further
 
 RETRIES: Final = 3
 """How often a lost serialization or deadlock is tried again before the caller hears UNAVAILABLE."""
@@ -132,11 +134,14 @@ class Envelope:
             decision = await self.decide(method, call, given)
             try:
                 return await self._run_with_retries(method, call, given, decision, claim)
-            except BasisMoved:
+            except BasisMoved as moved:
                 call.forget_views()
                 if last:
+                    reason = {"reason": moved.reason} if moved.reason else {}
                     raise ComputeError(
-                        ErrorCode.CONFLICT, "What this call was decided on kept changing meanwhile; try it again."
+                        ErrorCode.CONFLICT,
+                        "What this call was decided on kept changing meanwhile; try it again.",
+                        **reason,
                     ) from None
         raise AssertionError("unreachable")  # pragma: no cover
 
@@ -157,7 +162,21 @@ class Envelope:
         decision = await iam.decide(call.caller, Check(action=method.action, resource=call.resource))
         if not decision.allowed:
             raise denied(method.action, call.resource.name)
-        return decision
+        if method.further is None:
+            return decision
+        return await self._decide_further(method.further, call, given, decision)
+
+    async def _decide_further(self, further: Further, call: Call, given: Any, decision: Decision) -> Decision:
+        """The other resources the call is about; the answer is the target's decision, with any root override noted."""
+        call.lacking = None
+        call.further = tuple(await further.resolve(call, given))
+        checks = [Check(action=also.action, resource=also.resource) for also in call.further]
+        decisions = await self._deployment.iam.decide_many(call.caller, checks) if checks else []
+        for also, one in zip(call.further, decisions, strict=True):
+            if not one.allowed:
+                call.lacking = also
+                raise denied(also.action, also.resource.name)
+        return replace(decision, root_override=any(one.root_override for one in (decision, *decisions)))
 
     async def _run_with_retries(
         self, method: AnyMethod, call: Call, given: Any, decision: Decision, claim: Claim | None

@@ -21,7 +21,7 @@ from better_compute.base.models import Input, TenantInput, adapter_of
 from better_compute.db.query import Query
 from better_compute.kernel.call import Call
 from better_compute.kernel.resources import Resource
-from better_compute.kernel.targets import Target
+from better_compute.kernel.targets import Further, Target
 
 In = TypeVar("In", bound=Input)
 Out = TypeVar("Out")
@@ -60,6 +60,8 @@ class Method(Generic[In, Out]):
     """The codes this method may answer beyond those of the envelope."""
     described: str
     """The docstring: API reference, CLI help and page help at once."""
+    further: Further | None = None
+    """What the call is decided on beside its target; not for hot methods, which guard by versions alone."""
     makes: str | None = None
     """The id prefix of the object that a call makes."""
     planned: Callable[[Call, In], Awaitable[Resource]] | None = None
@@ -107,6 +109,7 @@ def method(  # noqa: PLR0913  # a method is declared in one place, by keyword, a
     target: Target,
     transaction: TransactionMode,
     errors: tuple[ErrorCode, ...] = (),
+    further: Further | None = None,
     makes: str | None = None,
     planned: Callable[[Call, Any], Awaitable[Resource]] | None = None,
     stored: Callable[[Call, str], Awaitable[Any]] | None = None,
@@ -135,6 +138,7 @@ def method(  # noqa: PLR0913  # a method is declared in one place, by keyword, a
             transaction=transaction,
             errors=frozenset(errors),
             described=(run.__doc__ or "").strip(),
+            further=further,
             makes=makes,
             planned=planned,
             stored=stored,

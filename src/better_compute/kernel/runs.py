@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.db.errors import BASIS_MOVED, NO_CAPACITY, OVER_QUOTA, DatabaseRefusal
-from better_compute.db.tx import Isolation
+from better_compute.db.tx import Isolation, Tx
 from better_compute.kernel.call import Call
 from better_compute.kernel.effects import WRITE_EFFECTS, AuditRow
 from better_compute.kernel.idempotency import CLAIM_KEY, NO_CLAIM, Claim
@@ -21,7 +21,11 @@ HOT_ATTEMPTS: Final = 5
 
 
 class BasisMoved(Exception):  # noqa: N818  # not an error: the envelope decides again
-    """What a decision rested on has changed since."""
+    """What a decision rested on has changed since; `reason` is a word for programs, where there is one."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 async def run_in_transaction(method: AnyMethod, call: Call, given: Any, *, audit: AuditRow, claim: Claim | None) -> Any:
@@ -32,8 +36,8 @@ async def run_in_transaction(method: AnyMethod, call: Call, given: Any, *, audit
         try:
             if claim is not None:
                 await tx.one(CLAIM_KEY, **claim.params())
-            if method.mutates and call.resource is not None and not await still_holds(tx, call.resource):
-                raise BasisMoved
+            if method.mutates:
+                await _hold(tx, call)
             answer = await method.run(call, given)
             if method.mutates:
                 call.effects.add_audit(replace(audit, metadata=call.metadata))
@@ -67,6 +71,15 @@ async def run_statement(method: AnyMethod, call: Call, given: Any, *, audit: Aud
     raise ComputeError(
         ErrorCode.UNAVAILABLE, f"All {HOT_ATTEMPTS} nodes tried were taken by other calls meanwhile; try again."
     )
+
+
+async def _hold(tx: Tx, call: Call) -> None:
+    """Keeps what the call was decided on as it was, until the transaction ends."""
+    if call.resource is not None and not await still_holds(tx, call.resource):
+        raise BasisMoved
+    for also in call.further:
+        if not await still_holds(tx, also.resource):
+            raise BasisMoved(also.moved)
 
 
 def refusal_error(refusal: DatabaseRefusal) -> Exception:

@@ -6,7 +6,7 @@ through the projection only: one that is not in the tenant's view is NOT_FOUND, 
 section 4, step 5).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,6 +33,28 @@ class Target:
     resolve: Resolve | None = None
     by: str | None = None
     """The input field that holds the id, where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Also:
+    """One resource that a call is decided on beside its target, such as a volume that a template names."""
+
+    action: str
+    resource: Resource
+    moved: str = ""
+    """`details.reason` of the CONFLICT when this resource kept changing while the call was decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """What a method is decided on beside its target; the decisions come after the target's, in one batch."""
+
+    checks: tuple[tuple[str, str], ...]
+    """The action and the resource type of each sort of check, for the permission table."""
+    described: str
+    """For the reference: `each volume that it names`."""
+    resolve: Callable[[Call, Any], Awaitable[Sequence[Also]]]
+    """Finds the resources for an input, before any transaction is open; NOT_FOUND for what is not in view."""
 
 
 def fleet_wide() -> Target:

@@ -26,6 +26,8 @@ def methods_page(registry: Registry) -> str:
     for item in _sorted_methods(registry):
         parts.append(f"## {item.name}\n\n`POST /api/{item.surface}/{item.group}/{item.verb}`\n\n{item.described}\n\n")
         decided = f"`{item.action}` on {item.target.described}" if item.action else item.target.described
+        if item.further is not None:
+            decided += f", and {item.further.described}"
         parts.append(f"Decides {decided}.\n\n" if item.action else f"Decides on {decided}.\n\n")
         parts.append(_fields_table(item))
         codes = ", ".join(f"`{code}`" for code in sorted(item.errors))
@@ -39,6 +41,12 @@ def permissions_page(registry: Registry) -> str:
         (f"`{item.action}`", ", ".join(f"`{name}`" for name in item.target.types), f"`{item.name}`")
         for item in _sorted_methods(registry)
         if item.action
+    ]
+    rows += [
+        (f"`{action}`", f"`{name}`", f"`{item.name}`")
+        for item in _sorted_methods(registry)
+        if item.further is not None
+        for action, name in item.further.checks
     ]
     types = [
         (
