@@ -1,6 +1,7 @@
 -- Charges amounts to a tenant's quota in a pool, all or nothing: the first resource that does not fit raises BC002.
 -- Rows are taken one by one in the order of their resource, whatever the order of the arguments, so that two charges
 -- never wait for each other in a circle. The guard is in the update itself: whoever comes second sees what is left.
+-- A row without a maximum counts what is used and means what no row means: no limit for the owner, nothing for others.
 create or replace function quotas_charge_v1(
   p_tenant text, p_pool text, p_is_owner boolean, p_resources text[], p_amounts text[]
 ) returns boolean language plpgsql as $$
@@ -30,7 +31,7 @@ begin
     end if;
     update quotas q set used = q.used + v_amount
     where q.tenant_id = p_tenant and q.pool_id = p_pool and q.resource = p_resources[i]
-      and (q.max is null or q.used + v_amount <= q.max);
+      and (q.max is null and p_is_owner or q.used + v_amount <= q.max);
     continue when found;
     if p_is_owner then
       insert into quotas as q (tenant_id, pool_id, resource, used)

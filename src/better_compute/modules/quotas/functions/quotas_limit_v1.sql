@@ -1,5 +1,6 @@
--- Sets a tenant's maxima in a pool. With p_replace, resources that are not listed grant nothing from now on: their rows
--- go, or, where something is still charged, stay with a maximum of 0 so that it can be returned.
+-- Sets a tenant's maxima in a pool. With p_replace, resources that are not listed have no maximum of their own from now
+-- on: their rows go, or, where something is still charged, stay without one so that it can be returned. Without a
+-- maximum a row grants no more than no row does: nothing, or what a grant that the tenant shares in allows.
 -- Rows are taken one by one in the order of their resource, as every charge does.
 create or replace function quotas_limit_v1(
   p_tenant text, p_pool text, p_resources text[], p_maxima text[], p_replace boolean
@@ -28,7 +29,7 @@ begin
     delete from quotas q
     where q.tenant_id = p_tenant and q.pool_id = p_pool and q.resource = v_limit.resource and q.used = 0;
     if not found then
-      update quotas q set max = 0
+      update quotas q set max = null
       where q.tenant_id = p_tenant and q.pool_id = p_pool and q.resource = v_limit.resource;
     end if;
   end loop;
