@@ -7,10 +7,18 @@ a delete takes the row and then asks who uses the flavor, and so sees the new us
 """
 
 from better_compute.base.errors import not_found
+from better_compute.db.pool import Database
 from better_compute.db.tx import Tx
+from better_compute.modules.flavors.rules import charges
 from better_compute.modules.flavors.store import FIND_FLAVOR, FlavorRow, find_flavor
+from better_compute.modules.quotas.exports import Shapes
 
-__all__ = ["FIND_FLAVOR", "FlavorRow", "get_flavor"]
+__all__ = ["FIND_FLAVOR", "FlavorRow", "charges", "get_flavor", "shapes"]
+
+
+def shapes(_database: Database) -> Shapes:
+    """The port of `quotas`, filled."""
+    return Shapes(amounts=_amounts)
 
 
 async def get_flavor(tx: Tx, *, pool_id: str, name: str) -> FlavorRow:
@@ -19,3 +27,8 @@ async def get_flavor(tx: Tx, *, pool_id: str, name: str) -> FlavorRow:
     if flavor is None or flavor.archived:
         raise not_found("flavor", name)
     return flavor
+
+
+async def _amounts(tx: Tx, pool_id: str, name: str) -> dict[str, int]:
+    flavor = await get_flavor(tx, pool_id=pool_id, name=name)
+    return charges(vcpu=flavor.vcpu, memory_gib=flavor.memory_gib, disk_gib=flavor.disk_gib, gpus=flavor.gpus)

@@ -34,6 +34,12 @@ def placement_view(canonical: Mapping[str, Any]) -> Placement | None:
     )
 
 
+def charges(*, vcpu: int, memory_gib: int, disk_gib: int, gpus: int) -> dict[str, int]:
+    """What a shape counts against quota (seed 003): memory by its size, whatever pages back it."""
+    amounts = {"diskGiB": disk_gib, "gpu": gpus, "memoryGiB": memory_gib, "vcpu": vcpu}
+    return {name: amount for name, amount in amounts.items() if amount}
+
+
 def check_shape(shape: FlavorShape, *, pool_class: str, gpu_model: str | None, offer_id: str | None) -> None:
     """INVALID_INPUT when the pool cannot hold such a flavor; `offer_id` is the one it would have afterwards."""
     if shape.gpus and gpu_model is None:

@@ -66,7 +66,7 @@ class OfferItem(Input):
     quota: QuotaMap = Field(default_factory=dict)
     """That tenant's maximum per resource; a resource left out grants 0."""
     include_descendants: bool = False
-    """Offer to the tenant's child tenants too."""
+    """Offer to the tenants below it too, all under this one quota."""
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
     """An integer from -1000 to 1000."""
 

@@ -8,6 +8,7 @@ from better_compute.modules.pools.kind import OFFER, POOL
 from better_compute.modules.pools.methods.offers import list_offers, offer_pool, unoffer_pool
 from better_compute.modules.pools.methods.pools import archive_pool, create_pool, get_pool, list_pools, update_pool
 from better_compute.modules.pools.methods.views import POOL_TYPE
+from better_compute.modules.pools.reconciler import REACHING, TREE
 from better_compute.modules.pools.schema import EVENTS
 
 MODULE: Final = Module(
@@ -26,5 +27,6 @@ MODULE: Final = Module(
     ),
     resource_types=(POOL_TYPE,),
     events=EVENTS,
+    reconcilers=(REACHING, TREE),
     kinds=(POOL, OFFER),
 )

@@ -8,12 +8,20 @@ is how a fleet plan compares them and what a plan hash is made of.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from better_compute.base.errors import ComputeError, ErrorCode, invalid
+from better_compute.kernel.resources import Resource
 from better_compute.modules.pools.schema import Agent, Policy, PoolClass, PoolCreate, PoolPolicy
+from better_compute.modules.quotas.schema import HOLDERS
 
 ONE = Decimal(1)
+
+TYPE: Final = "compute-pool"
+"""A pool, as policies name it."""
+
+Viewers = Mapping[str, tuple[str, ...]]
+"""Who sees a pool besides its owner, each with the tenants above in whose grants it shares, outermost first."""
 
 
 def canonical_policy(policy: PoolPolicy) -> dict[str, Any]:
@@ -59,6 +67,11 @@ def default_agent(pool_class: PoolClass) -> Agent:
 class PoolFacts:
     """What a pool's row in a view is made of."""
 
+    id: str
+    tenant_id: str
+    """The tenant that owns the pool."""
+    owner_id: str
+    """Who made it; for the owner's policies alone."""
     pool_class: str
     region: str
     site_id: str
@@ -81,6 +94,51 @@ def view_attributes(pool: PoolFacts) -> dict[str, Any]:
         "runtime": pool.policy.get("runtime"),
     }
     return {name: value for name, value in attributes.items() if value is not None}
+
+
+def pool_resource(pool: PoolFacts, *, viewer: str, holders: Sequence[str] = ()) -> Resource:
+    """The pool in one tenant's view; `holders` are the tenants in whose grants it shares."""
+    shared: dict[str, Any] = {HOLDERS: list(holders)} if holders else {}
+    return Resource(
+        type=TYPE,
+        id=pool.id,
+        tenant_id=viewer,
+        owner_tenant_id=pool.tenant_id,
+        owner_id=pool.owner_id if viewer == pool.tenant_id else None,
+        parent_type="compute-site",
+        parent_id=pool.site_id,
+        attributes=view_attributes(pool) | shared,
+    )
+
+
+def reached(
+    offers: Mapping[str, bool], below: Mapping[str, frozenset[str]], *, owner: str, current: Viewers
+) -> Viewers:
+    """Who must see a pool: the tenants it was offered to, and the active tenants below those that it reaches.
+
+    `offers` says of each offered tenant whether its descendants are included, `below` which active tenants those are.
+    An offer whose tenants were not looked up yet reaches whom it reached before.
+    """
+    reaching = {
+        tenant: below[tenant]
+        if tenant in below
+        else frozenset(viewer for viewer, holders in current.items() if tenant in holders)
+        for tenant, with_descendants in offers.items()
+        if with_descendants
+    }
+    seeing = set(offers).union(*reaching.values()) - {owner}
+    return {tenant: _outermost_first(tenant, reaching) for tenant in sorted(seeing)}
+
+
+def without_holder(viewers: Viewers, holder: str, *, offered: Sequence[str]) -> Viewers:
+    """Who still sees a pool once one grant reaches nobody any more: whoever has an offer or shares in another grant."""
+    left = {tenant: tuple(one for one in holders if one != holder) for tenant, holders in viewers.items()}
+    return {tenant: holders for tenant, holders in left.items() if holders or tenant in offered}
+
+
+def _outermost_first(tenant: str, reaching: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
+    holders = sorted(holder for holder, tenants in reaching.items() if tenant in tenants and holder != tenant)
+    return tuple(sorted(holders, key=lambda holder: sum(holder in reaching[other] for other in holders)))
 
 
 def granted(quota: Mapping[str, int]) -> dict[str, int]:

@@ -164,7 +164,7 @@ class PoolOffer(TenantInput):
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
     """Who comes first when capacity is short; higher is earlier."""
     include_descendants: bool = False
-    """Whether the offer is meant for that tenant's child tenants too."""
+    """Whether every tenant below that one may use the pool too, all of them under this one quota."""
 
 
 class PoolUnoffer(TenantInput):
@@ -314,6 +314,9 @@ class PoolOffered:
     priority: int
     include_descendants: bool
 
+
+REACH: Final = "pools.reach"
+"""The work that keeps the pool in the views of the tenants below one that it was offered to; by pool id."""
 
 CREATED: Final = EventType(name="pool.created", payload=PoolCreated, described="A pool was made.")
 UPDATED: Final = EventType(name="pool.updated", payload=PoolUpdated, described="A pool's fields have changed.")

@@ -11,8 +11,9 @@ from typing import Any, Final
 from better_compute.base.errors import not_found
 from better_compute.db.query import Query
 from better_compute.db.tx import Tx
-from better_compute.modules.pools.rules import canonical_policy, default_agent
+from better_compute.modules.pools.rules import PoolFacts, Viewers, canonical_policy, default_agent
 from better_compute.modules.pools.schema import Agent, PoolClass, PoolCreate, PoolList, Sharing
+from better_compute.modules.quotas.schema import HOLDERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,30 @@ class PoolRow:
     archived: bool
     version: int
     created_at: int
+
+    @property
+    def facts(self) -> PoolFacts:
+        """What decides how the pool looks to a policy."""
+        return PoolFacts(
+            id=self.id,
+            tenant_id=self.tenant_id,
+            owner_id=self.owner_id,
+            pool_class=self.class_,
+            region=self.region,
+            site_id=self.site_id,
+            sharing=self.sharing,
+            gpu_model=self.gpu_model,
+            policy=self.policy,
+            archived=self.archived,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerRow:
+    """The pool as it stands in the view of a tenant that does not own it."""
+
+    tenant_id: str
+    attributes: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +182,22 @@ _LIST_OFFERS_OF_OWNER: Final = Query(
 )
 
 
+_LIST_VIEWERS: Final = Query(
+    name="pools.list_viewers",
+    sql="""select v.tenant_id, v.attributes from projection v
+           where v.type = 'compute-pool' and v.id = %(pool_id)s and v.tenant_id <> %(owner_tenant_id)s
+           order by v.tenant_id""",
+    row=ViewerRow,
+)
+
+_LIST_REACHING: Final = Query(
+    name="pools.list_reaching",
+    sql="select distinct o.pool_id from pool_offers o where o.include_descendants order by o.pool_id",
+    row=str,
+    crosses_tenants="the reconciler keeps every owner's offers up with the tree of tenants",
+)
+
+
 async def insert_pool(tx: Tx, pool: PoolCreate, *, pool_id: str, region: str, owner_id: str) -> PoolRow:
     """A new pool, with the defaults that depend on its class."""
     return await tx.one(
@@ -258,6 +299,17 @@ async def list_offers(
 async def list_offers_of_owner(tx: Tx, *, owner_tenant_id: str) -> list[OfferRow]:
     """Every offer of every pool that the tenant owns, by pool and tenant."""
     return await tx.many(_LIST_OFFERS_OF_OWNER, owner_tenant_id=owner_tenant_id)
+
+
+async def list_viewers(tx: Tx, pool: PoolRow) -> Viewers:
+    """Who sees the pool besides its owner, with the tenants in whose grants each shares."""
+    rows = await tx.many(_LIST_VIEWERS, pool_id=pool.id, owner_tenant_id=pool.tenant_id)
+    return {row.tenant_id: tuple(row.attributes.get(HOLDERS, ())) for row in rows}
+
+
+async def list_reaching(tx: Tx) -> list[str]:
+    """The pools with an offer that includes descendants."""
+    return await tx.many(_LIST_REACHING)
 
 
 def _found(pool: PoolRow | None, pool_id: str) -> PoolRow:

@@ -22,14 +22,14 @@ class QuotaRow:
 
 _CHARGE: Final = Query(
     name="quotas.charge",
-    sql="""select quotas_charge_v1(%(tenant_id)s::text, %(pool_id)s::text, %(is_owner)s::boolean,
+    sql="""select quotas_charge_v2(%(tenant_id)s::text, %(holders)s::text[], %(pool_id)s::text, %(is_owner)s::boolean,
                                    %(resources)s::text[], %(amounts)s::text[])""",
     row=bool,
 )
 
 _RELEASE: Final = Query(
     name="quotas.release",
-    sql="""select quotas_release_v1(%(tenant_id)s::text, %(pool_id)s::text, %(resources)s::text[],
+    sql="""select quotas_release_v2(%(tenant_id)s::text, %(holders)s::text[], %(pool_id)s::text, %(resources)s::text[],
                                     %(amounts)s::text[])""",
     row=bool,
 )
@@ -41,11 +41,11 @@ _LIMIT: Final = Query(
     row=bool,
 )
 
-_LIST: Final = Query(
-    name="quotas.list",
+_LIST_CHAIN: Final = Query(
+    name="quotas.list_chain",
     sql="""select tenant_id, pool_id, resource, max, used from quotas
-           where tenant_id = %(tenant_id)s and pool_id = any(%(pool_ids)s::text[])
-           order by pool_id, resource""",
+           where tenant_id = any(%(tenant_ids)s::text[]) and pool_id = any(%(pool_ids)s::text[])
+           order by pool_id, tenant_id, resource""",
     row=QuotaRow,
 )
 
@@ -74,16 +74,33 @@ _LOCK: Final = Query(
 )
 
 
-async def charge(tx: Tx, *, tenant_id: str, pool_id: str, is_owner: bool, amounts: Mapping[str, int]) -> None:
-    """Charges the amounts, all or none; `DatabaseRefusal` BC002 when one does not fit."""
+async def charge(
+    tx: Tx, *, tenant_id: str, pool_id: str, is_owner: bool, amounts: Mapping[str, int], holders: Sequence[str] = ()
+) -> None:
+    """Charges the amounts, all or none; `DatabaseRefusal` BC002 when one does not fit.
+
+    `holders` are the tenants in whose grants this one shares, as its view of the pool says.
+    """
     resources, numbers = arrays(amounts)
-    await tx.one(_CHARGE, tenant_id=tenant_id, pool_id=pool_id, is_owner=is_owner, resources=resources, amounts=numbers)
+    await tx.one(
+        _CHARGE,
+        tenant_id=tenant_id,
+        holders=list(holders),
+        pool_id=pool_id,
+        is_owner=is_owner,
+        resources=resources,
+        amounts=numbers,
+    )
 
 
-async def release(tx: Tx, *, tenant_id: str, pool_id: str, amounts: Mapping[str, int]) -> None:
-    """Returns the amounts; never refuses, never below 0."""
+async def release(
+    tx: Tx, *, tenant_id: str, pool_id: str, amounts: Mapping[str, int], holders: Sequence[str] = ()
+) -> None:
+    """Returns the amounts to the rows that were charged, so with the holders of that time; never refuses."""
     resources, numbers = arrays(amounts)
-    await tx.one(_RELEASE, tenant_id=tenant_id, pool_id=pool_id, resources=resources, amounts=numbers)
+    await tx.one(
+        _RELEASE, tenant_id=tenant_id, holders=list(holders), pool_id=pool_id, resources=resources, amounts=numbers
+    )
 
 
 async def set_limits(tx: Tx, *, tenant_id: str, pool_id: str, limits: Mapping[str, int], replace: bool) -> None:
@@ -92,9 +109,9 @@ async def set_limits(tx: Tx, *, tenant_id: str, pool_id: str, limits: Mapping[st
     await tx.one(_LIMIT, tenant_id=tenant_id, pool_id=pool_id, resources=resources, maxima=maxima, replace=replace)
 
 
-async def list_quotas(tx: Tx, *, tenant_id: str, pool_ids: Sequence[str]) -> list[QuotaRow]:
-    """A tenant's rows in these pools, by pool and resource."""
-    return await tx.many(_LIST, tenant_id=tenant_id, pool_ids=list(pool_ids))
+async def list_chain(tx: Tx, *, tenant_ids: Sequence[str], pool_ids: Sequence[str]) -> list[QuotaRow]:
+    """The rows of these tenants in these pools: a tenant and those in whose grants it shares."""
+    return await tx.many(_LIST_CHAIN, tenant_ids=list(tenant_ids), pool_ids=list(pool_ids))
 
 
 async def list_limits(tx: Tx, *, pool_ids: Sequence[str], tenant_ids: Sequence[str] | None) -> list[QuotaRow]:

@@ -15,12 +15,13 @@ from better_compute.kernel.resources import Resource
 from better_compute.kernel.targets import planned
 from better_compute.modules.capacity.exports import PlacementIndex, claim_params
 from better_compute.modules.capacity.schema import Shape, wanted_of
+from better_compute.modules.flavors.exports import charges
 from better_compute.modules.instances import store
 from better_compute.modules.instances.methods.basis import Basis, basis_of
 from better_compute.modules.instances.methods.change import TYPE, instance_view
 from better_compute.modules.instances.methods.hosting import Hosting, choose_hosting, dumped
 from better_compute.modules.instances.schema import CREATED, Instance, InstanceChanged, InstanceCreate
-from better_compute.modules.instances.store import Admitted, charges
+from better_compute.modules.instances.store import Admitted
 
 PLACED_MESSAGE: Final = "A node was found; its daemon builds the guest next."
 
@@ -130,6 +131,7 @@ def _params(call: Call, input: InstanceCreate, basis: Basis, hosting: Hosting) -
         "pool_id": flavor.pool_id,
         "pool_version": basis.pool.version,
         "owns_pool": basis.owns_pool,
+        "holders": list(basis.holders),
         "project_id": input.project_id,
         "name": input.name,
         "flavor_id": flavor.id,

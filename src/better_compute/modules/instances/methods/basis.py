@@ -18,6 +18,7 @@ from better_compute.modules.flavors.exports import FIND_FLAVOR, FlavorRow
 from better_compute.modules.images.exports import resolve_image
 from better_compute.modules.images.schema import Image
 from better_compute.modules.instances.schema import InstanceCreate
+from better_compute.modules.quotas.exports import holders_of
 
 FRESH_SECONDS: Final = 5.0
 MOST_ENTRIES: Final = 10_000
@@ -71,6 +72,11 @@ class Basis:
     @property
     def owns_pool(self) -> bool:
         return self.pool.owner_tenant_id == self.pool.tenant_id
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The tenants above in whose grants this one shares."""
+        return holders_of(self.pool)
 
 
 async def basis_of(call: Call, input: InstanceCreate) -> Basis:

@@ -8,6 +8,7 @@ from better_compute.base.errors import ErrorCode
 from better_compute.db.query import Query, Refusal
 from better_compute.kernel.hot import hot_query
 from better_compute.modules.capacity.exports import CLAIM_CALL
+from better_compute.modules.flavors.exports import charges
 from better_compute.modules.instances.schema import Power, State
 
 NODE: Final = "a node runs instances of many tenants; the host or the reconciler asks for all of them"
@@ -44,6 +45,8 @@ class InstanceRow:
     changed_at: int
     deleted_at: int | None
     gone: bool
+    charged_to: list[str]
+    """The tenants above whose quota rows were charged too."""
 
     @property
     def charges(self) -> dict[str, int]:
@@ -51,17 +54,12 @@ class InstanceRow:
         return charges(vcpu=self.vcpu, memory_gib=self.memory_gib, disk_gib=self.disk_gib, gpus=self.gpus)
 
 
-def charges(*, vcpu: int, memory_gib: int, disk_gib: int, gpus: int) -> dict[str, int]:
-    """What a shape counts against quota (seed 003): memory by its size, whatever pages back it."""
-    amounts = {"diskGiB": disk_gib, "gpu": gpus, "memoryGiB": memory_gib, "vcpu": vcpu}
-    return {name: amount for name, amount in amounts.items() if amount}
-
-
 _COLUMNS: Final = """i.id, i.tenant_id, i.pool_id, i.owns_pool, i.project_id, i.name, i.flavor, i.vcpu, i.memory_gib,
   i.disk_gib, i.gpus, i.placement, i.image_id, i.labels, i.state, i.reason, i.message, i.power, i.reboots, i.conditions,
   i.allocation_id, i.node_id, i.generation, (extract(epoch from i.created_at) * 1000)::bigint as created_at,
   (extract(epoch from i.changed_at) * 1000)::bigint as changed_at,
-  (extract(epoch from i.deleted_at) * 1000)::bigint as deleted_at, i.gone_at is not null as gone"""
+  (extract(epoch from i.deleted_at) * 1000)::bigint as deleted_at, i.gone_at is not null as gone,
+  i.charged_to"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +80,8 @@ ADMIT: Final = hot_query(
           %(flavor_version)s::bigint, %(flavor)s::text, %(shape)s::integer[], %(placement)s::text, %(image_id)s::text,
           %(user_data)s::text, %(ssh_keys)s::text[], %(labels)s::text, %(allocation_id)s::text, %(basis)s::bigint,
           %(host_placement)s::text, %(conditions)s::text, %(created_by)s::text) as admitted,
-        quotas_charge_v1(%(tenant_id)s::text, %(pool_id)s::text, %(owns_pool)s::boolean, %(charge_resources)s::text[],
-          %(charge_amounts)s::text[]) as charged""",
+        quotas_charge_v2(%(tenant_id)s::text, %(holders)s::text[], %(pool_id)s::text, %(owns_pool)s::boolean,
+          %(charge_resources)s::text[], %(charge_amounts)s::text[]) as charged""",
     row=Admitted,
     refuses={
         "instances_name": Refusal(

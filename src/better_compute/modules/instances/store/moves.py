@@ -45,7 +45,8 @@ async def write_move(
         gone=gone,
     )
     if move.state == "deleted" and await release(tx, row.allocation_id, tenant_id=row.tenant_id):
-        await quotas.release(tx, tenant_id=row.tenant_id, pool_id=row.pool_id, amounts=row.charges)
+        holders = row.charged_to
+        await quotas.release(tx, tenant_id=row.tenant_id, holders=holders, pool_id=row.pool_id, amounts=row.charges)
     return moved
 
 

@@ -1,5 +1,6 @@
 """The calls about offers: pools lent to other tenants."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from better_compute.base.errors import ErrorCode, invalid, not_found
@@ -9,15 +10,20 @@ from better_compute.kernel.listing import list_page
 from better_compute.kernel.method import method
 from better_compute.kernel.targets import owned
 from better_compute.modules.pools import store
-from better_compute.modules.pools.methods.views import TYPE, facts_of, offers_of, pool_resource
+from better_compute.modules.pools.methods.views import offers_of
 from better_compute.modules.pools.rules import (
+    TYPE,
+    Viewers,
     check_lendable,
     check_live,
     check_single_tenant,
     granted,
+    pool_resource,
+    without_holder,
 )
 from better_compute.modules.pools.schema import (
     OFFERED,
+    REACH,
     UNOFFERED,
     Offer,
     OfferRef,
@@ -26,7 +32,7 @@ from better_compute.modules.pools.schema import (
     PoolOfferList,
     PoolUnoffer,
 )
-from better_compute.modules.pools.store import OfferRow
+from better_compute.modules.pools.store import OfferRow, PoolRow
 from better_compute.modules.quotas.exports import drop_to_zero, limits_in_pools, set_limits
 
 
@@ -42,6 +48,9 @@ from better_compute.modules.quotas.exports import drop_to_zero, limits_in_pools,
 async def offer_pool(call: Call, input: PoolOffer) -> Offer:
     """Lends a pool to another tenant with a quota; offering again replaces quota, priority and reach.
 
+    With `includeDescendants` every active tenant below it sees the pool within seconds, those made or moved there later
+    too, and what they use counts against this one quota.
+
     INVALID_INPUT for an offer to the owner, NOT_FOUND for a tenant that is not there, INVALID_STATE for a pool that
     only its owner, or only one tenant, may use.
     """
@@ -51,9 +60,9 @@ async def offer_pool(call: Call, input: PoolOffer) -> Offer:
     pool = await store.lock_pool(call.tx, input.pool_id)
     check_live(pool.id, archived=pool.archived)
     check_lendable(pool.id, sharing=pool.sharing, tenant_nodes=await _tenant_nodes(call, pool.id))
-    others = [(one.tenant_id, one.include_descendants) for one in await offers_of(call, pool)]
-    offers = [one for one in others if one[0] != input.to_tenant_id]
-    check_single_tenant(pool.id, policy=pool.policy, offers=[*offers, (input.to_tenant_id, input.include_descendants)])
+    before = {one.tenant_id: one.include_descendants for one in await offers_of(call, pool)}
+    offers = {**before, input.to_tenant_id: input.include_descendants}
+    check_single_tenant(pool.id, policy=pool.policy, offers=list(offers.items()))
     offer = await store.upsert_offer(
         call.tx,
         pool,
@@ -61,7 +70,13 @@ async def offer_pool(call: Call, input: PoolOffer) -> Offer:
         include_descendants=input.include_descendants,
         priority=input.priority,
     )
-    call.project(pool_resource(pool.id, facts_of(pool), owner=pool.tenant_id, viewer=input.to_tenant_id, owner_id=None))
+    viewers = await store.list_viewers(call.tx, pool)
+    own_holders = viewers.get(input.to_tenant_id, ())
+    call.project(pool_resource(pool.facts, viewer=input.to_tenant_id, holders=own_holders))
+    if before.get(input.to_tenant_id) and not input.include_descendants:
+        _withdraw(call, pool, viewers, holder=input.to_tenant_id, offered=list(offers))
+    if any(offers.values()):
+        call.wake(REACH, pool.id)
     quota = granted(input.quota)
     offered = PoolOffered(
         pool_id=pool.id,
@@ -85,6 +100,9 @@ async def offer_pool(call: Call, input: PoolOffer) -> Offer:
 async def unoffer_pool(call: Call, input: PoolUnoffer) -> OfferRef:
     """Takes an offer back: the pool leaves the tenant's view and its quota drops to 0; what it uses stays charged.
 
+    Tenants below it that saw the pool through this offer alone lose it at the same moment. A tenant that shares in the
+    grant of one above keeps the pool through that.
+
     INVALID_INPUT for the owner, NOT_FOUND when the pool was not offered to that tenant.
     """
     if input.to_tenant_id == call.tenant_id:
@@ -92,7 +110,8 @@ async def unoffer_pool(call: Call, input: PoolUnoffer) -> OfferRef:
     pool = await store.lock_pool(call.tx, input.pool_id)
     if not await store.delete_offer(call.tx, pool_id=pool.id, to_tenant_id=input.to_tenant_id):
         raise not_found("offer of this pool to the tenant", input.to_tenant_id)
-    call.unproject(TYPE, pool.id, tenant_id=input.to_tenant_id)
+    offered = [one.tenant_id for one in await offers_of(call, pool)]
+    _withdraw(call, pool, await store.list_viewers(call.tx, pool), holder=input.to_tenant_id, offered=offered)
     gone = OfferRef(pool_id=pool.id, to_tenant_id=input.to_tenant_id)
     call.emit(UNOFFERED, gone, subject=f"pool/{pool.id}")
     await drop_to_zero(call.tx, tenant_id=input.to_tenant_id, pool_id=pool.id)
@@ -129,6 +148,16 @@ async def list_offers(call: Call, input: PoolOfferList) -> Page[Offer]:
         key=lambda one: [one.to_tenant_id],
         ident=lambda one: one.to_tenant_id,
     )
+
+
+def _withdraw(call: Call, pool: PoolRow, viewers: Viewers, *, holder: str, offered: Sequence[str]) -> None:
+    """Takes one tenant's grant out of every view that rests on it, and the pool out of those that rest on no other."""
+    left = without_holder(viewers, holder, offered=offered)
+    for viewer, holders in viewers.items():
+        if viewer not in left:
+            call.unproject(TYPE, pool.id, tenant_id=viewer)
+        elif left[viewer] != holders:
+            call.project(pool_resource(pool.facts, viewer=viewer, holders=left[viewer]))
 
 
 async def _check_tenant(call: Call, tenant_id: str) -> None:

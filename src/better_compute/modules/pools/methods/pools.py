@@ -11,13 +11,15 @@ from better_compute.kernel.resources import FLEET, TENANT, Resource, fleet_resou
 from better_compute.kernel.targets import depending, each, owned, seen
 from better_compute.modules.pools import store
 from better_compute.modules.pools.exports import ProviderAccounts
-from better_compute.modules.pools.methods.views import TYPE, offers_of, pool_resource, pool_views, project_pool
+from better_compute.modules.pools.methods.views import offers_of, pool_views, project_pool
 from better_compute.modules.pools.rules import (
+    TYPE,
     PoolFacts,
     canonical_policy,
     check_create,
     check_live,
     check_single_tenant,
+    pool_resource,
 )
 from better_compute.modules.pools.schema import (
     ARCHIVED,
@@ -50,6 +52,9 @@ async def _home(call: Call, input: PoolCreate) -> Resource:
 async def _planned(call: Call, input: PoolCreate) -> Resource:
     site = await call.view("compute-site", input.site_id)
     facts = PoolFacts(
+        id=call.object_id,
+        tenant_id=call.tenant_id,
+        owner_id=call.caller.id,
         pool_class=input.class_,
         region=str(site.attributes["region"]),
         site_id=input.site_id,
@@ -57,7 +62,7 @@ async def _planned(call: Call, input: PoolCreate) -> Resource:
         gpu_model=input.gpu_model,
         policy=canonical_policy(input.policy),
     )
-    return pool_resource(call.object_id, facts, owner=call.tenant_id, viewer=call.tenant_id, owner_id=call.caller.id)
+    return pool_resource(facts, viewer=call.tenant_id)
 
 
 async def _stored(call: Call, object_id: str) -> Pool | None:
@@ -85,7 +90,7 @@ async def create_pool(call: Call, input: PoolCreate) -> Pool:
         await _check_account(call, input.provider_account_id)
     site = await get_site(call.tx, tenant_id=call.tenant_id, site_id=input.site_id)
     pool = await store.insert_pool(call.tx, input, pool_id=call.object_id, region=site.region, owner_id=call.caller.id)
-    project_pool(call, pool, [])
+    await project_pool(call, pool)
     created = PoolCreated(pool_id=pool.id, site_id=pool.site_id, class_=pool.class_, region=pool.region)
     call.emit(CREATED, created, subject=f"pool/{pool.id}")
     if input.owner_quota:
@@ -147,7 +152,7 @@ async def update_pool(call: Call, input: PoolUpdate) -> Pool:
     fields = [name for name, differs in compared.items() if differs]
     if fields:
         pool = await store.update_pool(call.tx, pool, policy=policy, gpu_model=gpu_model, protected=protected)
-        project_pool(call, pool, offers)
+        await project_pool(call, pool)
         updated = PoolUpdated(pool_id=pool.id, fields=fields, version=pool.version)
         call.emit(UPDATED, updated, subject=f"pool/{pool.id}")
         call.wake(HOSTS_SYNC, "all")  # what its hosts may sell follows from the policy
@@ -175,7 +180,7 @@ async def archive_pool(call: Call, input: PoolRef) -> Pool:
                 f"The pool {pool.id} is protected; lift that with pools.update first if you mean it.",
             )
         pool = await store.archive_pool(call.tx, pool)
-        project_pool(call, pool, await offers_of(call, pool))
+        await project_pool(call, pool)
         call.emit(ARCHIVED, PoolArchived(pool_id=pool.id), subject=f"pool/{pool.id}")
     return (await pool_views(call, [pool]))[0]
 

@@ -4,21 +4,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from better_compute.kernel.call import Call
-from better_compute.kernel.resources import Resource, ResourceType
+from better_compute.kernel.projection import list_views
+from better_compute.kernel.resources import ResourceType
 from better_compute.modules.pools import store
-from better_compute.modules.pools.rules import (
-    PoolFacts,
-    granted,
-    policy_view,
-    view_attributes,
-)
-from better_compute.modules.pools.schema import (
-    Pool,
-)
+from better_compute.modules.pools.rules import TYPE, granted, policy_view, pool_resource
+from better_compute.modules.pools.schema import Pool
 from better_compute.modules.pools.store import OfferRow, PoolRow
 from better_compute.modules.quotas.exports import limits_of
-
-TYPE: Final = "compute-pool"
+from better_compute.modules.quotas.schema import HOLDERS
 
 POOL_TYPE: Final = ResourceType(
     name=TYPE,
@@ -31,6 +24,7 @@ POOL_TYPE: Final = ResourceType(
         "archived": "boolean",
         "gpuModel": "string",
         "runtime": "string",
+        HOLDERS: "list",
     },
     relations=("user", "admin"),
     parent="compute-site",
@@ -42,45 +36,21 @@ async def offers_of(call: Call, pool: PoolRow) -> list[OfferRow]:
     return await store.list_offers(call.tx, pool_id=pool.id, owner_tenant_id=pool.tenant_id)
 
 
-def project_pool(call: Call, pool: PoolRow, offers: Sequence[OfferRow]) -> None:
+async def project_pool(call: Call, pool: PoolRow) -> None:
     """Puts the pool into every view it belongs to, so that whatever rests on a view notices the change."""
-    facts = facts_of(pool)
-    call.project(pool_resource(pool.id, facts, owner=pool.tenant_id, viewer=pool.tenant_id, owner_id=pool.owner_id))
-    for offer in offers:
-        call.project(pool_resource(pool.id, facts, owner=pool.tenant_id, viewer=offer.tenant_id, owner_id=None))
-
-
-def facts_of(pool: PoolRow) -> PoolFacts:
-    """What decides how a pool looks to a policy."""
-    return PoolFacts(
-        pool_class=pool.class_,
-        region=pool.region,
-        site_id=pool.site_id,
-        sharing=pool.sharing,
-        gpu_model=pool.gpu_model,
-        policy=pool.policy,
-        archived=pool.archived,
-    )
-
-
-def pool_resource(pool_id: str, facts: PoolFacts, *, owner: str, viewer: str, owner_id: str | None) -> Resource:
-    """The pool in one tenant\'s view."""
-    return Resource(
-        type=TYPE,
-        id=pool_id,
-        tenant_id=viewer,
-        owner_tenant_id=owner,
-        owner_id=owner_id,
-        parent_type="compute-site",
-        parent_id=facts.site_id,
-        attributes=view_attributes(facts),
-    )
+    call.project(pool_resource(pool.facts, viewer=pool.tenant_id))
+    for viewer, holders in (await store.list_viewers(call.tx, pool)).items():
+        call.project(pool_resource(pool.facts, viewer=viewer, holders=holders))
 
 
 async def pool_views(call: Call, pools: Sequence[PoolRow]) -> list[Pool]:
     """The pools as this tenant may see them, with its own quota in each."""
-    limits = await limits_of(call.tx, tenant_id=call.tenant_id, pool_ids=[pool.id for pool in pools])
-    return [_view(pool, limits.get(pool.id, {}), viewer=call.tenant_id) for pool in pools]
+    foreign = [pool.id for pool in pools if pool.tenant_id != call.tenant_id]
+    views = await list_views(call.tx, tenant_id=call.tenant_id, resource_type=TYPE, ids=foreign) if foreign else {}
+    limits = await limits_of(
+        call.tx, [views.get(pool.id) or pool_resource(pool.facts, viewer=call.tenant_id) for pool in pools]
+    )
+    return [_view(pool, limits[pool.id], viewer=call.tenant_id) for pool in pools]
 
 
 def _view(pool: PoolRow, quota: dict[str, int], *, viewer: str) -> Pool:
