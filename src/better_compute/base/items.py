@@ -9,6 +9,7 @@ Values are spelt as in the document (camelCase, `Decimal` for fractions); refere
 a `Live`.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ Absent = Literal["required", "default", "keep"]
 """What a document means by leaving a field out: it may not, the default, or that nobody touches the field."""
 
 _PLACE: Final = re.compile(r"(?P<list>[a-zA-Z]+)\[\*\](\.(?P<inner>[a-zA-Z]+)(?P<shape>\[\*\]|\{\*\}))?", re.ASCII)
+
+
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
 class _NotNull:
@@ -63,6 +67,29 @@ class NewRef:
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A text that is compared by its digest; no plan, record or export shows it (see `FieldRule.opaque`)."""
+
+    digest: str
+    """`sha256:` and 64 hexadecimal digits."""
+    text: str | None = field(default=None, compare=False, repr=False)
+    """None when only the digest is known: in the fleet as it is, and in a document that was exported."""
+
+    @classmethod
+    def of(cls, text: str) -> "Opaque":
+        """The text itself, or what a digest in its place stands for."""
+        return cls(text) if _DIGEST.fullmatch(text) else cls(digest_of(text), text)
+
+    def __str__(self) -> str:
+        return self.digest
+
+
+def digest_of(text: str) -> str:
+    """What stands for an opaque text wherever it is shown."""
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +211,8 @@ class FieldRule:
     """For mappings: only the keys that the document lists are compared, not the whole value."""
     removable: bool = False
     """`null` removes the value; elsewhere `null` is refused."""
+    opaque: bool = False
+    """The value may hold secrets: `normal` makes it `Opaque`, or leaves a reference as it is."""
     normal: Callable[[Any], Any] = unchanged_value
     """The canonical spelling of a value, so that two spellings of one meaning are no difference."""
 

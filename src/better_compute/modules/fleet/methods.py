@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
-from better_compute.base.items import NewRef
+from better_compute.base.items import NewRef, Opaque
 from better_compute.base.models import parse_input
 from better_compute.db.errors import SerializationLost
 from better_compute.db.tx import Tx
@@ -20,7 +20,7 @@ from better_compute.kernel.method import method
 from better_compute.kernel.registry import Registry
 from better_compute.kernel.runs import BasisMoved
 from better_compute.kernel.targets import fleet_wide
-from better_compute.modules.fleet.rules.document import Document, read_document
+from better_compute.modules.fleet.rules.document import Document, read_document, recorded_document
 from better_compute.modules.fleet.rules.drift import read_drift
 from better_compute.modules.fleet.rules.export import write_document
 from better_compute.modules.fleet.rules.fleet import EMPTY, Fleet
@@ -171,7 +171,7 @@ async def _carry_out(call: Call, input: FleetApplyInput, question: Question, pla
         await update_applied(
             tx,
             tenant_id=input.tenant_id,
-            document=input.config,
+            document=recorded_document(items_of(question.kinds), input.config),
             options={"prune": input.prune, "allowEmpty": input.allow_empty},
             plan_hash=plan.plan_hash,
             applied_by=call.caller.id,
@@ -210,9 +210,12 @@ async def _invoke(composite: Composite, tx: Tx, step: Step, item: Checked) -> No
 
 
 def _bound(value: Any, ids: Mapping[str, str]) -> Any:
-    """The input with the ids of objects that earlier calls create."""
+    """The input with the ids of objects that earlier calls create, and with opaque texts in clear."""
     if isinstance(value, NewRef):
         return ids[str(value)]
+    if isinstance(value, Opaque):
+        assert value.text is not None, "a plan with a text that nobody knows is blocked"
+        return value.text
     if isinstance(value, Mapping):
         return {name: _bound(item, ids) for name, item in value.items()}
     return value

@@ -14,8 +14,9 @@ from typing import Any, Final, TypeGuard
 from pydantic import TypeAdapter, ValidationError
 
 from better_compute.base.errors import ComputeError, ErrorCode
-from better_compute.base.items import ItemKind, Key, Wanted
+from better_compute.base.items import FieldRule, ItemKind, Key, Wanted
 from better_compute.base.models import MAX_PROBLEMS, input_error, path_text
+from better_compute.modules.fleet.rules.values import written
 from better_compute.modules.fleet.schema import FRAME, MAX_ITEMS, FrameList
 
 VERSION: Final = 1
@@ -67,6 +68,21 @@ def read_document(kinds: Sequence[AnyKind], raw: Mapping[str, Any], *, root: str
         managed={kind: frozenset(owners) for kind, owners in reading.managed.items()},
         absent=reading.absent,
     )
+
+
+def recorded_document(kinds: Sequence[AnyKind], raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A checked document as it is kept: what may hold secrets is there as its digest, which plans the same."""
+    kept = dict(raw)
+    for kind in kinds:
+        opaque = [rule for rule in kind.fields if rule.opaque]
+        if opaque and kind.inner is None and kind.list_name in raw:
+            kept[kind.list_name] = [_recorded(item, opaque) for item in raw[kind.list_name]]
+    return kept
+
+
+def _recorded(item: Mapping[str, Any], opaque: Sequence[FieldRule]) -> dict[str, Any]:
+    given = {rule.name: rule.normal(item[rule.name]) for rule in opaque if item.get(rule.name) is not None}
+    return {**item, **{name: written(value) for name, value in given.items()}}
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from better_compute.base.canonical import canonical_json
-from better_compute.base.items import FieldRule, NewRef
+from better_compute.base.items import FieldRule, NewRef, Opaque
 
 _SIMPLE: Final = frozenset({str, int, bool})
 
@@ -30,7 +30,7 @@ def same(one: Any, other: Any) -> bool:
 
 def hashed(value: Any) -> Any:
     """The value as canonical JSON may hold it: whole numbers as integers, fractions as decimal strings."""
-    if isinstance(value, NewRef):
+    if isinstance(value, (NewRef, Opaque)):
         return str(value)
     if isinstance(value, float):
         value = Decimal(repr(value))
@@ -44,8 +44,8 @@ def hashed(value: Any) -> Any:
 
 
 def written(value: Any) -> Any:
-    """The value as JSON shows it: numbers as numbers, references to new objects as `pool:burst`."""
-    if isinstance(value, NewRef):
+    """The value as JSON shows it: numbers as numbers, new objects as `pool:burst`, opaque texts as their digests."""
+    if isinstance(value, (NewRef, Opaque)):
         return str(value)
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
