@@ -56,6 +56,7 @@ ID_PATTERN: Final = r"^[a-z]{2,5}_[0-7][0-9a-hjkmnp-tv-z]{25}$"
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID: Final = re.compile(ID_PATTERN, re.ASCII)
+_LOW: Final = (1 << 60) - 1
 _PAIRS: Final = [a + b for a in _ALPHABET for b in _ALPHABET]
 
 
@@ -81,5 +82,10 @@ def is_id(prefix: str, text: str) -> bool:
 
 def _encode(value: int) -> str:
     """128 bits as 26 characters, two at a time since this runs several times in every call."""
-    pairs = [_PAIRS[(value >> shift) & 1023] for shift in range(120, -10, -10)]
-    return "".join(pairs)
+    high, low = value >> 60, value & _LOW
+    return (
+        f"{_PAIRS[high >> 60]}{_PAIRS[high >> 50 & 1023]}{_PAIRS[high >> 40 & 1023]}{_PAIRS[high >> 30 & 1023]}"
+        f"{_PAIRS[high >> 20 & 1023]}{_PAIRS[high >> 10 & 1023]}{_PAIRS[high & 1023]}"
+        f"{_PAIRS[low >> 50]}{_PAIRS[low >> 40 & 1023]}{_PAIRS[low >> 30 & 1023]}"
+        f"{_PAIRS[low >> 20 & 1023]}{_PAIRS[low >> 10 & 1023]}{_PAIRS[low & 1023]}"
+    )

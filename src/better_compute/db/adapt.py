@@ -14,6 +14,9 @@ import psycopg
 from psycopg.adapt import AdaptersMap, Dumper
 from psycopg.types.string import StrDumperUnknown
 
+_MARK: Final = "\x1f"
+"""Stands between the elements of an array of texts until they are quoted; a text that holds it takes the slow way."""
+
 _SPECIAL: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
@@ -59,6 +62,15 @@ class _JsonText(Dumper):
 
 class _ArrayText(Dumper):
     def dump(self, obj: Sequence[Any]) -> bytes:
+        if not obj:
+            return b"{}"
+        try:  # texts alone, as the arrays of the hot path are: quoted all at once
+            joined = _MARK.join(obj)
+        except TypeError:
+            joined = _MARK * len(obj)
+        if joined.count(_MARK) == len(obj) - 1:
+            quoted = joined.replace("\\", "\\\\").replace('"', '\\"').replace(_MARK, '","')
+            return f'{{"{quoted}"}}'.encode()
         return ("{" + ",".join([_element(item) for item in obj]) + "}").encode()
 
 

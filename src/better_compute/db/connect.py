@@ -99,7 +99,10 @@ def configure(settings: DatabaseSettings) -> Callable[[Connection], Awaitable[No
         "statement_timeout": settings.statement_timeout_seconds,
         "idle_in_transaction_session_timeout": settings.idle_in_transaction_seconds,
     }
-    statement = "; ".join(f"set {name} = {round(seconds * 1000)}" for name, seconds in timeouts.items()).encode()
+    # Plans are kept while tables grow from nothing to millions of rows; one made for an empty table reads all of it.
+    planning = "set enable_seqscan = off"
+    limits = [f"set {name} = {round(seconds * 1000)}" for name, seconds in timeouts.items()]
+    statement = "; ".join([planning, *limits]).encode()
 
     async def apply(connection: Connection) -> None:
         connection.prepared_max = MAX_PREPARED

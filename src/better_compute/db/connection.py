@@ -6,19 +6,45 @@ socket before use tells what a round trip would.
 """
 
 import select
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, pq
+from psycopg import AsyncConnection, AsyncRawCursor, pq
+from psycopg.abc import RV, PQGen
 
 from better_compute.db.errors import CommitUnknown, RolledBack, connection_lost, translate
+from better_compute.db.single import Single
 
 
 class Connection(AsyncConnection[tuple[Any, ...]]):
     """A connection in autocommit."""
 
     _poll: "select.poll | None" = None
+    _single: Single | None = None
+
+    async def run_single(self, text: bytes, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """The rows of one statement, prepared unless the settings forbid it; raises psycopg's errors."""
+        if self.prepare_threshold is None:
+            cursor = AsyncRawCursor(self)
+            await cursor.execute(text, values)
+            return await cursor.fetchall() if cursor.description else []
+        if self._single is None:
+            self._single = Single(self.pgconn, self)
+        return await self._single.run(text, values)
+
+    async def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:  # noqa: ASYNC109  # psycopg's
+        """psycopg's own wait, which watches the socket itself."""
+        if self._single is not None:
+            self._single.let_go()
+        return await super().wait(gen, interval, timeout)
+
+    async def close(self) -> None:
+        """Closes; nothing watches the socket any more, whose number the next connection may get."""
+        if self._single is not None:
+            self._single.let_go()
+        await super().close()
 
     def alive(self) -> bool:
         """Whether an idle connection still has its server behind it, as far as its socket knows."""

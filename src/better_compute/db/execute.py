@@ -38,6 +38,19 @@ async def fetch_one(connection: Connection, query: Query[R], params: Mapping[str
     return make_row(row)
 
 
+async def fetch_single(connection: Connection, query: Query[R], params: Mapping[str, Any]) -> R | None:
+    """The same outside any transaction, by the shortest way."""
+    try:
+        rows = await connection.run_single(query.text, query.values(params))
+    except (psycopg.Error, UnicodeEncodeError) as error:
+        raise await _meaning(connection, query, params, error) from error
+    if query.make_row is None or not rows:
+        return None
+    if len(rows) > 1:
+        raise RowCountUnexpected(f"{query.name} answered {len(rows)} rows instead of one")
+    return query.make_row(rows[0])
+
+
 async def fetch_all(connection: Connection, query: Query[R], params: Mapping[str, Any]) -> list[R]:
     """All rows in the statement's order."""
     cursor = await _execute(connection, query, params)

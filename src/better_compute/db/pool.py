@@ -86,7 +86,7 @@ class Database:
         """
         connection = await self._take()
         try:
-            return await execute.fetch_one(connection, query, params)
+            return await execute.fetch_single(connection, query, params)
         except ComputeError as error:
             if isinstance(error.__cause__, psycopg.Error) and connection_lost(error.__cause__):
                 raise CommitUnknown from error

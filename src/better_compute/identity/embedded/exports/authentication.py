@@ -59,13 +59,13 @@ class Authentication:
 
     async def caller(self, token: str) -> Caller:
         """The caller behind a token; UNAUTHENTICATED, or TENANT_INACTIVE when its tenant is not active."""
-        kind = token_kind(token)
-        if kind is None:
-            raise _refused()
         await self._freshness.ensure()
         digest = token_hash(token)
         known = self._known.get(digest)
         if known is None:
+            kind = token_kind(token)
+            if kind is None:
+                raise _refused()
             known = await self._find(kind, digest)
         now = self._freshness.now_ms()
         if known.is_over(now):
