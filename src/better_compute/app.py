@@ -48,16 +48,18 @@ class BetterCompute:
     """Where the migrations and SQL functions are, in load order."""
 
     @asynccontextmanager
-    async def open(self, settings: DatabaseSettings, *, secret: bytes) -> AsyncIterator["App"]:
-        """Connects and builds; the database must have been migrated."""
+    async def open(
+        self, settings: DatabaseSettings, *, secret: bytes, previous: Sequence[bytes] = ()
+    ) -> AsyncIterator["App"]:
+        """Connects and builds; the database must have been migrated. What `previous` secrets sealed still opens."""
         configure_logging()
         database = await Database.open(settings)
         try:
-            yield self._build(database, secret)
+            yield self._build(database, secret, previous)
         finally:
             await database.close()
 
-    def _build(self, database: Database, secret: bytes) -> "App":
+    def _build(self, database: Database, secret: bytes, previous: Sequence[bytes]) -> "App":
         iam = self.iam.build(database, secret, self.root_tenant_id)
         objects: dict[type[Any], Any] = {type(iam): iam, Registry: self.registry}
         for module in self.registry.modules:
@@ -70,7 +72,7 @@ class BetterCompute:
             gate=TenantGate(iam.inactive_tenants, root_tenant_id=self.root_tenant_id),
             views=Views(database),
             cursors=Cursors(secret),
-            sealer=Sealer(secret),
+            sealer=Sealer(secret, previous=previous),
             objects=objects,
             uses=self.registry.uses,
         )

@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from better_compute.base.errors import ComputeError, ErrorCode
 
 _KEY_ID_BYTES: Final = 6
+"""A multiple of three, so that what a key sealed begins with the same characters in base64."""
+
 _NONCE_BYTES: Final = 12
 
 
@@ -28,6 +30,11 @@ class Sealer:
         keys = [hashlib.sha256(b"better-compute seal\0" + one).digest() for one in (secret, *previous)]
         self._ciphers = {hashlib.sha256(key).digest()[:_KEY_ID_BYTES]: AESGCM(key) for key in keys}
         self._current = next(iter(self._ciphers))
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What texts sealed under each key begin with: the newest key's first, then the previous ones'."""
+        return tuple(base64.urlsafe_b64encode(key_id).decode() for key_id in self._ciphers)
 
     def seal(self, plain: str, *, purpose: str) -> str:
         """The sealed text; opens with the same purpose only, such as `totp:usr_…`."""

@@ -4,14 +4,20 @@ Every setting is `BETTER_COMPUTE_<NAME>`; a malformed one is INVALID_CONFIG that
 start. Options of features are no settings: they are arguments of the module's function in `compute.py`.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from better_compute.base.errors import ComputeError, ErrorCode
 
 MIN_SECRET: Final = 32
+
+_VAULT: Final = ("BETTER_COMPUTE_VAULT_ADDR", "BETTER_COMPUTE_VAULT_TOKEN", "BETTER_COMPUTE_VAULT_PREFIX")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_PATH: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*", re.ASCII)
 
 SETTINGS: Final = {
     "BETTER_COMPUTE_DATABASE_URL": "PostgreSQL to use; without it, the embedded one is started.",
@@ -19,11 +25,19 @@ SETTINGS: Final = {
     "BETTER_COMPUTE_DATA": "The folder of everything kept on disk; default `.better-compute`, as root "
     "`/var/lib/better-compute`.",
     "BETTER_COMPUTE_SECRET": "The deployment's secret, at least 32 characters, the same in every process.",
+    "BETTER_COMPUTE_PREVIOUS_SECRETS": "Earlier secrets of the deployment, separated by spaces: what they sealed still "
+    "opens, and is sealed anew under the present one.",
     "BETTER_COMPUTE_HOST": "The address to listen on; default 127.0.0.1.",
     "BETTER_COMPUTE_PORT": "The port to listen on; default 8700.",
     "BETTER_COMPUTE_ROOT_TENANT": "The id of the root tenant; default `root`.",
     "BETTER_COMPUTE_POOL_SIZE": "Database connections per process; default 10.",
     "BETTER_COMPUTE_PREPARE": "Whether statements are prepared: `on` (default), or `off` behind a pooler.",
+    "BETTER_COMPUTE_SECRET_ENV_PREFIX": "What variables begin with that `env://` references of the root tenant may "
+    "name; without it, none may be named.",
+    "BETTER_COMPUTE_VAULT_ADDR": "The URL of the Vault that `vault://` references of the root tenant are read from; "
+    "without it, there are none.",
+    "BETTER_COMPUTE_VAULT_TOKEN": "The token to read from Vault with.",
+    "BETTER_COMPUTE_VAULT_PREFIX": "The path, with the mount first, that `vault://` references must stay under.",
 }
 """Every setting of the server and what it means; the reference is generated from this."""
 
@@ -35,12 +49,24 @@ class Settings:
     database_url: str | None = None
     listen_url: str | None = None
     data: Path = Path(".better-compute")
-    secret: bytes | None = None
+    secret: bytes | None = field(default=None, repr=False)
+    previous_secrets: tuple[bytes, ...] = field(default=(), repr=False)
     host: str = "127.0.0.1"
     port: int = 8700
     root_tenant_id: str | None = None
     pool_size: int = 10
     prepare: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSources:
+    """Where secrets may come from that are not kept in the database; what is None is closed."""
+
+    env_prefix: str | None = None
+    vault_address: str | None = None
+    vault_token: str | None = field(default=None, repr=False)
+    vault_prefix: str | None = None
+    """Without slashes at its ends."""
 
 
 def read_settings(environment: Mapping[str, str], *, as_root: bool) -> Settings:
@@ -49,6 +75,9 @@ def read_settings(environment: Mapping[str, str], *, as_root: bool) -> Settings:
     secret = environment.get("BETTER_COMPUTE_SECRET")
     if secret is not None and len(secret) < MIN_SECRET:
         raise _malformed("BETTER_COMPUTE_SECRET", f"must have at least {MIN_SECRET} characters")
+    previous = environment.get("BETTER_COMPUTE_PREVIOUS_SECRETS", "").split()
+    if any(len(one) < MIN_SECRET for one in previous):
+        raise _malformed("BETTER_COMPUTE_PREVIOUS_SECRETS", f"must hold secrets of at least {MIN_SECRET} characters")
     prepare = environment.get("BETTER_COMPUTE_PREPARE", "on")
     if prepare not in {"on", "off"}:
         raise _malformed("BETTER_COMPUTE_PREPARE", "must be on or off")
@@ -57,12 +86,43 @@ def read_settings(environment: Mapping[str, str], *, as_root: bool) -> Settings:
         listen_url=environment.get("BETTER_COMPUTE_LISTEN_URL"),
         data=Path(environment.get("BETTER_COMPUTE_DATA", default_data)),
         secret=None if secret is None else secret.encode(),
+        previous_secrets=tuple(one.encode() for one in previous),
         host=environment.get("BETTER_COMPUTE_HOST", "127.0.0.1"),
         port=_integer(environment, "BETTER_COMPUTE_PORT", 8700, most=65535),
         root_tenant_id=environment.get("BETTER_COMPUTE_ROOT_TENANT"),
         pool_size=_integer(environment, "BETTER_COMPUTE_POOL_SIZE", 10, most=1000),
         prepare=prepare == "on",
     )
+
+
+def read_secret_sources(environment: Mapping[str, str]) -> SecretSources:
+    """Where secrets may come from, beside the database; INVALID_CONFIG for a source that is described by half."""
+    env_prefix = environment.get("BETTER_COMPUTE_SECRET_ENV_PREFIX")
+    if env_prefix is not None and not _VARIABLE.fullmatch(env_prefix):
+        raise _malformed("BETTER_COMPUTE_SECRET_ENV_PREFIX", "must be the beginning of a variable's name")
+    vault = {name: environment.get(name) for name in _VAULT}
+    missing = [name for name, value in vault.items() if value is None]
+    if missing and len(missing) < len(_VAULT):
+        raise _malformed(missing[0], "must be set too, for the Vault that the other settings speak of")
+    address, token, prefix = vault.values()
+    if address is not None and not _is_address(address):
+        raise _malformed("BETTER_COMPUTE_VAULT_ADDR", "must be an http or https URL without credentials in it")
+    if prefix is not None and not _PATH.fullmatch(prefix.strip("/")):
+        raise _malformed("BETTER_COMPUTE_VAULT_PREFIX", "must be a path such as kv/compute")
+    return SecretSources(
+        env_prefix=env_prefix,
+        vault_address=address,
+        vault_token=token,
+        vault_prefix=None if prefix is None else prefix.strip("/"),
+    )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc
 
 
 def _integer(environment: Mapping[str, str], name: str, default: int, *, most: int) -> int:

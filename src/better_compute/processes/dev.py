@@ -120,7 +120,8 @@ async def _made(described: BetterCompute, settings: Settings, url: str, options:
     if known is not None:
         return known.at(address)
     secret = deployment_secret(settings)
-    async with described.open(database_settings(settings, url), secret=secret) as app:
+    previous = settings.previous_secrets
+    async with described.open(database_settings(settings, url), secret=secret, previous=previous) as app:
         keys = await provision_development(
             app.deployment.database, tenant_id=TENANT, root_tenant_id=described.root_tenant_id
         )

@@ -44,5 +44,6 @@ async def open_app(described: BetterCompute) -> AsyncIterator[App]:
     secret = deployment_secret(settings)
     async with database_url(settings) as url:
         await migrate_database(described, url)
-        async with described.open(database_settings(settings, url), secret=secret) as app:
+        previous = settings.previous_secrets
+        async with described.open(database_settings(settings, url), secret=secret, previous=previous) as app:
             yield app

@@ -61,6 +61,7 @@ async def serve_on(listening: socket.socket) -> None:
         access_log=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         server_header=False,
+        proxy_headers=False,
         date_header=False,
     )
     await PoliteServer(config, served).serve(sockets=[listening])
@@ -105,7 +106,10 @@ class ServedDeployment:
         assert settings.database_url is not None
         described = find_config(self._config)
         secret = deployment_secret(settings)
-        async with described.open(database_settings(settings, settings.database_url), secret=secret) as app:
+        previous = settings.previous_secrets
+        async with described.open(
+            database_settings(settings, settings.database_url), secret=secret, previous=previous
+        ) as app:
             self._app = app
             self._inner = http_app(app.registry, app.deployment, app.envelope)
             async with app.background(with_worker=self._with_worker):

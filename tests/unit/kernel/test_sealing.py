@@ -45,3 +45,11 @@ def test_a_change_is_seen(at: int, other: str) -> None:
     changed = sealed[:at] + other + sealed[at + 1 :]
     if changed != sealed:
         refused(OLD, changed)
+
+
+@given(st.text())
+def test_what_a_key_sealed_begins_with_its_mark(plain: str) -> None:
+    newest, previous = NEW.marks
+    assert NEW.seal(plain, purpose="totp:one").startswith(newest)
+    assert OLD.seal(plain, purpose="totp:one").startswith(previous)
+    assert OLD.marks == (previous,)
