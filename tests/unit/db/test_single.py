@@ -90,7 +90,7 @@ async def test_a_connection_that_the_server_ended_is_replaced(postgres_url: str)
 
 async def test_a_cancelled_statement_gives_its_answer_to_nobody(postgres_url: str) -> None:
     database = await Database.open(DatabaseSettings(url=postgres_url, pool_size=1))
-    sleeping = asyncio.create_task(database.statement(SLEEP))
+    sleeping = asyncio.create_task(_sleep(database))
     await asyncio.sleep(0.2)
     sleeping.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -103,3 +103,7 @@ async def test_without_prepared_statements_it_works_as_well(postgres_url: str) -
     database = await Database.open(DatabaseSettings(url=postgres_url, prepare_threshold=None))
     assert await database.statement(ECHO, value="plain") == "plain"
     await database.close()
+
+
+async def _sleep(database: Database) -> None:
+    await database.statement(SLEEP)
