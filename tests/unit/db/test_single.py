@@ -16,9 +16,9 @@ from better_compute.db.connection import Connection
 from better_compute.db.pool import Database
 from better_compute.db.query import Query
 
-ECHO = Query(name="test.echo", sql="select %(value)s::text", row=str, crosses_tenants="a test")
-SLEEP = Query(name="test.sleep", sql="select true from pg_sleep(30)", row=bool, crosses_tenants="a test")
-END = Query(name="test.end", sql="select pg_terminate_backend(pg_backend_pid())", row=bool, crosses_tenants="a test")
+ECHO = Query(name="tests.echo", sql="select %(value)s::text", row=str, crosses_tenants="a test")
+SLEEP = Query(name="tests.sleep", sql="select true from pg_sleep(30)", row=bool, crosses_tenants="a test")
+END = Query(name="tests.end", sql="select pg_terminate_backend(pg_backend_pid())", row=bool, crosses_tenants="a test")
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from better_compute.db.pool import Database, DatabaseSettings
 from better_compute.db.query import Query
 
 MAKE = Query(
-    name="test.make", sql="create table if not exists things (id text primary key, amount bigint)", row=NoneType
+    name="tests.make", sql="create table if not exists things (id text primary key, amount bigint)", row=NoneType
 )
-INSERT = Query(name="test.insert", sql="insert into things values (%(id)s, %(amount)s)", row=NoneType)
-COUNT = Query(name="test.count", sql="select count(*) from things", row=int)
+INSERT = Query(name="tests.insert", sql="insert into things values (%(id)s, %(amount)s)", row=NoneType)
+COUNT = Query(name="tests.count", sql="select count(*) from things", row=int)
 
 
 async def test_committed_rows_stay_and_raised_ones_go(postgres_url: str) -> None:
