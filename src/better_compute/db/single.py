@@ -31,19 +31,26 @@ class Single:
         self._watching = False
 
     async def run(self, text: bytes, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """The rows; raises psycopg's errors. A statement that failed is prepared anew when it comes again."""
+        """The rows; raises psycopg's errors."""
         params = self._transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
-        name = self._names.get(text)
+        known = self._names.get(text)
         try:
-            if name is None:
-                name = await self._prepare(text)
-            self._pgconn.send_query_prepared(name, params)
-            result = await self._result()
-        except BaseException:
-            self._names.pop(text, None)
-            raise
+            result = await self._execute(known or await self._prepare(text), params)
+        except psycopg.errors.InvalidSqlStatementName:
+            # psycopg drops all prepared statements of a connection after a rollback; nothing was run.
+            if known is None:
+                raise
+            result = await self._execute(await self._prepare(text), params)
         self._transformer.set_pgresult(result)
         return self._transformer.load_rows(0, result.ntuples, tuple)
+
+    async def _execute(self, name: bytes, params: Sequence[pq.abc.Buffer | None]) -> pq.abc.PGresult:
+        self._pgconn.send_query_prepared(name, params)
+        try:
+            return await self._result()
+        except psycopg.errors.FeatureNotSupported:
+            self._names.clear()  # "cached plan must not change result type": a migration went by
+            raise
 
     def let_go(self) -> None:
         """Somebody else is about to wait on the connection's socket."""

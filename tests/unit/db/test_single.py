@@ -78,6 +78,22 @@ async def test_statements_and_transactions_take_turns_on_a_connection(postgres_u
     await database.close()
 
 
+async def test_a_rollback_on_the_connection_goes_unnoticed(postgres_url: str) -> None:
+    database = await Database.open(DatabaseSettings(url=postgres_url, pool_size=1))
+    for number in range(3):
+        assert await database.statement(ECHO, value=str(number)) == str(number)
+        with pytest.raises(RuntimeError):
+            await _roll_back(database)
+    assert await database.statement(ECHO, value="after") == "after"
+    await database.close()
+
+
+async def _roll_back(database: Database) -> None:
+    async with database.transaction() as tx:
+        await tx.one(ECHO, value="inside")
+        raise RuntimeError
+
+
 async def test_a_connection_that_the_server_ended_is_replaced(postgres_url: str) -> None:
     database = await Database.open(DatabaseSettings(url=postgres_url, pool_size=1))
     assert await database.statement(ECHO, value="before") == "before"
