@@ -31,7 +31,9 @@ from better_compute.modules.images.module import MODULE as IMAGES
 from better_compute.modules.instances.module import MODULE as INSTANCES
 from better_compute.modules.nodes.module import MODULE as NODES
 from better_compute.modules.pools.module import MODULE as POOLS
+from better_compute.modules.projects.module import MODULE as PROJECTS
 from better_compute.modules.quotas.module import MODULE as QUOTAS
+from better_compute.modules.secrets.module import secrets
 from better_compute.modules.sites.module import MODULE as SITES
 from better_compute.modules.system.module import MODULE as SYSTEM
 
@@ -39,12 +41,14 @@ __all__ = ["MODULES", "default", "embedded", "fleet_module", "vps"]
 
 
 def vps(*, host_reserve: Mapping[str, int] = DEFAULT_RESERVE, host_sync_every: str = "30s") -> tuple[Module, ...]:
-    """Virtual machines on hosts of our own: everything from sites to instances.
+    """Virtual machines on hosts of our own: everything from secrets and projects to instances.
 
     `host_reserve` is what each host keeps for itself, `host_sync_every` how often hosts' rows follow their inventory.
     """
     return (
         SYSTEM,
+        secrets(),
+        PROJECTS,
         SITES,
         QUOTAS,
         POOLS,
