@@ -1,4 +1,4 @@
-"""`secrets create` and `secrets update`: values come from a file, standard input or a prompt.
+"""`secrets create` and `secrets update`: values come from a file, a pipe or a prompt.
 
 The derived commands would take the value as a flag, where the shell's history and every process of the machine can read
 it; these take its place. One line break at the end of what was read is no part of the value, since editors and `echo`
@@ -23,7 +23,7 @@ _LINE_BREAK: Final = re.compile(r"\r?\n\Z")
 Tenant = Annotated[str, Parameter(help="The tenant that owns the secret.")]
 ValueFile = Annotated[
     Path | None,
-    Parameter(help="The file that holds the value; - reads standard input. Left out, a terminal is asked for it."),
+    Parameter(help="The file that holds the value; left out, it is read from a pipe, or asked for at a terminal."),
 ]
 Key = Annotated[str | None, Parameter(help="The same key makes the same secret, however often the call is made.")]
 
@@ -37,7 +37,7 @@ async def create_command(
     idempotency_key: Key = None,
 ) -> int:
     """Keeps a value, sealed, for objects of the tenant that name it as secret://NAME."""
-    fields: dict[str, Any] = {"tenantId": tenant, "name": name, "value": await _value(context, file)}
+    fields: dict[str, Any] = {"tenantId": tenant, "name": name, "value": await _value(file)}
     if idempotency_key is not None:
         fields["idempotencyKey"] = idempotency_key
     context.output.answer(await context.caller.call("secrets.create", fields))
@@ -52,7 +52,7 @@ async def update_command(
     file: ValueFile = None,
 ) -> int:
     """Gives a secret a new value; whatever names it gets that one from its next use on."""
-    fields = {"tenantId": tenant, "secretId": secret, "value": await _value(context, file)}
+    fields = {"tenantId": tenant, "secretId": secret, "value": await _value(file)}
     context.output.answer(await context.caller.call("secrets.update", fields))
     return EXIT_OK
 
@@ -63,23 +63,21 @@ COMMANDS: Final = (
 )
 
 
-async def _value(context: Context, file: Path | None) -> str:
-    if file is None and context.interactive:
+async def _value(file: Path | None) -> str:
+    if file is None and sys.stdin.isatty():
         return await asyncio.to_thread(getpass.getpass, "Value: ")
-    if file is None:
-        raise _unreadable("give the value with --file, or --file - for standard input")
     raw = await asyncio.to_thread(_read, file)
     try:
         return _LINE_BREAK.sub("", raw.decode())
     except UnicodeDecodeError as error:
-        raise _unreadable(f"{file} is not UTF-8 text") from error
+        raise _unreadable("what was read is not UTF-8 text") from error
 
 
-def _read(file: Path) -> bytes:
+def _read(file: Path | None) -> bytes:
     try:
-        return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return sys.stdin.buffer.read() if file is None else file.read_bytes()
     except OSError as error:
-        raise _unreadable(f"{file} cannot be read: {error.strerror}") from error
+        raise _unreadable(f"{file or 'standard input'} cannot be read: {error.strerror}") from error
 
 
 def _unreadable(message: str) -> ComputeError:

@@ -1,4 +1,4 @@
-"""Values on the command line come from files, standard input and prompts, never from flags."""
+"""Values on the command line come from files, pipes and prompts, never from flags."""
 
 import getpass
 import io
@@ -38,8 +38,15 @@ async def h() -> AsyncIterator[Harness]:
         yield opened
 
 
-def context(h: Harness, *, interactive: bool = False) -> Context:
-    return Context(caller=HarnessCaller(h), output=Output(as_json=True), interactive=interactive)
+def context(h: Harness) -> Context:
+    return Context(caller=HarnessCaller(h), output=Output(as_json=True), interactive=False)
+
+
+class Terminal(io.TextIOWrapper):
+    """Standard input at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 async def value_of(h: Harness) -> str:
@@ -60,23 +67,24 @@ async def test_a_value_is_read_from_a_file_without_its_last_line_break(
     assert await value_of(h) == value
 
 
-async def test_a_value_is_read_from_standard_input(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_value_is_read_from_a_pipe(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     await h.call("secrets.create", as_="acme", tenant_id="acme", name="one", value="before")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"piped\n")))
-    await update_command(context(h), "one", tenant="acme", file=Path("-"))
+    await update_command(context(h), "one", tenant="acme")
     assert await value_of(h) == "piped"
 
 
 async def test_a_terminal_is_asked_without_showing_what_is_typed(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO()))
     monkeypatch.setattr(getpass, "getpass", lambda _prompt: "typed")
-    await create_command(context(h, interactive=True), "one", tenant="acme", idempotency_key="k")
+    await create_command(context(h), "one", tenant="acme", idempotency_key="k")
     assert await value_of(h) == "typed"
 
 
 async def test_a_value_that_cannot_be_read_is_told_without_any_of_it(h: Harness, tmp_path: Path) -> None:
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfecanary")
-    for file in (None, tmp_path / "missing", binary):
+    for file in (tmp_path, tmp_path / "missing", binary):
         with refused(ErrorCode.INVALID_INPUT, path="value") as caught:
             await create_command(context(h), "one", tenant="acme", file=file)
         assert "canary" not in caught[0].message
