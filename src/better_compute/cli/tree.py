@@ -86,7 +86,11 @@ class Cli:
 
     def _tree(self, group: str, output: Output) -> CommandTree:
         tree = CommandTree(
-            name="better-compute", version=__version__, result_action="return_value", help_flags=list(_HELP)
+            name="better-compute",
+            version=__version__,
+            result_action="return_value",
+            help_flags=list(_HELP),
+            suppress_keyboard_interrupt=False,  # 130 is ours to answer
         )
         if group not in self.groups():
             return tree
