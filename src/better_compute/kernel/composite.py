@@ -112,7 +112,7 @@ class Composite:
         """
         outer = self._outer
         async with self._deployment.database.transaction(isolation=isolation) as tx:
-            for resource, moved in self._rested_on.values():
+            for _, (resource, moved) in sorted(self._rested_on.items(), key=lambda item: item[0]):
                 if not await still_holds(tx, resource):
                     raise BasisMoved(moved)
             outer.bind(tx)

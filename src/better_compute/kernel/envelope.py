@@ -75,6 +75,11 @@ class Envelope:
         call, claim = self._open_call(method, caller, given, tenant_id, request_id)
         if not method.public:
             await self._admit_tenant(method, call, given)
+        # The hot path stays optimistic: it finds a known key by the conflict, at no cost to the calls without one.
+        if claim is not None and method.transaction != "statement":
+            known = await self._stored(method, call, claim)
+            if known is not None:
+                return known
         try:
             return await self._decide_and_run(method, call, given, claim)
         except ComputeError as refusal:

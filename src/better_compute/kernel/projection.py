@@ -61,6 +61,13 @@ FIND_VIEW: Final = Query(
 LOCK_VIEW: Final = Query(
     name="projection.lock",
     sql="""select version from projection
+           where tenant_id = %(tenant_id)s and type = %(type)s and id = %(id)s for no key update""",
+    row=int,
+)
+
+SHARE_VIEW: Final = Query(
+    name="projection.share",
+    sql="""select version from projection
            where tenant_id = %(tenant_id)s and type = %(type)s and id = %(id)s for share""",
     row=int,
 )
@@ -107,14 +114,17 @@ class Views:
         self._rows.pop((resource.tenant_id, resource.type, resource.id), None)
 
 
-async def still_holds(tx: Tx, resource: Resource) -> bool:
+async def still_holds(tx: Tx, resource: Resource, *, shared: bool = False) -> bool:
     """Whether the row a decision rested on is unchanged; keeps it so until the transaction ends.
 
-    A resource with version 0 was planned: there is nothing yet that could have moved.
+    Calls about the same resource take turns, since they may go on to change its row, and two that only shared it would
+    then wait for each other. `shared` is for what a call merely names. A resource with version 0 was planned: there is
+    nothing yet that could have moved.
     """
     if resource.version == 0:
         return True
-    version = await tx.maybe(LOCK_VIEW, tenant_id=resource.tenant_id, type=resource.type, id=resource.id)
+    lock = SHARE_VIEW if shared else LOCK_VIEW
+    version = await tx.maybe(lock, tenant_id=resource.tenant_id, type=resource.type, id=resource.id)
     return version == resource.version
 
 

@@ -78,7 +78,7 @@ async def _hold(tx: Tx, call: Call) -> None:
     if call.resource is not None and not await still_holds(tx, call.resource):
         raise BasisMoved
     for also in call.further:
-        if not await still_holds(tx, also.resource):
+        if not await still_holds(tx, also.resource, shared=True):
             raise BasisMoved(also.moved)
 
 

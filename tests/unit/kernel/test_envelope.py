@@ -241,8 +241,10 @@ async def test_a_deleted_tenant_takes_reads_of_root_alone(h: Harness) -> None:
 async def test_the_same_key_and_input_answer_the_same_object_without_a_second_decision(h: Harness) -> None:
     first = await h.call("things.create", as_="acme", tenant_id="acme", name="one", idempotency_key="k")
     h.iam.grants["svc_acme"] = []
+    decided = len(h.iam.asked)
     again = await h.call("things.create", as_="acme", tenant_id="acme", name="one", idempotency_key="k")
     assert again == first
+    assert len(h.iam.asked) == decided
     assert len(await rows(h, AUDIT)) == 1
 
 
