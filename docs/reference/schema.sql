@@ -201,16 +201,21 @@ CREATE FUNCTION public.instances_admit_v1(p_claim text, p_id text, p_tenant text
 declare
   v_node text := split_part(p_claim, ',', 1);
   v_generation bigint := split_part(p_claim, ',', 2)::bigint;
+  v_grants jsonb;
+  v_charged_to text[] := '{}';
 begin
   if p_basis is not null and v_generation <> p_basis + 1 then
     raise exception using errcode = 'BC001', message = 'The node changed while a place on it was chosen; try again.',
       detail = jsonb_build_object('resource', 'placement', 'node', v_node)::text;
   end if;
   perform pg_advisory_xact_lock_shared(hashtextextended(p_flavor_id, 0));
-  perform 1 from projection
+  select attributes -> 'grantTenantIds' into v_grants from projection
     where tenant_id = p_tenant and type = 'compute-pool' and id = p_pool and version = p_pool_version;
   if not found then
     raise exception using errcode = 'BC003', message = 'The pool changed meanwhile.';
+  end if;
+  if v_grants is not null then
+    v_charged_to := array(select jsonb_array_elements_text(v_grants));
   end if;
   perform 1 from flavors where id = p_flavor_id and version = p_flavor_version;
   if not found then
@@ -219,12 +224,12 @@ begin
   insert into instances (
     id, tenant_id, pool_id, owns_pool, project_id, name, flavor_id, flavor, vcpu, memory_gib, disk_gib, gpus,
     placement, image_id, user_data, ssh_keys, labels, state, reason, message, conditions, allocation_id, node_id,
-    host_placement, generation, created_by)
+    host_placement, generation, created_by, charged_to)
   values (
     p_id, p_tenant, p_pool, p_owns_pool, p_project, p_name, p_flavor_id, p_flavor, p_shape[1], p_shape[2],
     p_shape[3], p_shape[4], p_placement::jsonb, p_image, p_user_data, p_ssh_keys, p_labels::jsonb, 'placed',
     'Placed', 'A node was found; its daemon builds the guest next.', p_conditions::jsonb, p_allocation, v_node,
-    p_host_placement::jsonb, v_generation, p_created_by);
+    p_host_placement::jsonb, v_generation, p_created_by, v_charged_to);
   return (extract(epoch from now()) * 1000)::bigint || ',' || p_claim;
 end
 $$;
@@ -258,7 +263,7 @@ begin
     end if;
     update quotas q set used = q.used + v_amount
     where q.tenant_id = p_tenant and q.pool_id = p_pool and q.resource = p_resources[i]
-      and (q.max is null or q.used + v_amount <= q.max);
+      and (q.max is null and p_is_owner or q.used + v_amount <= q.max);
     continue when found;
     if p_is_owner then
       insert into quotas as q (tenant_id, pool_id, resource, used)
@@ -278,6 +283,55 @@ begin
       detail = json_build_object(
         'resource', p_resources[i], 'limit', coalesce(v_max, 0), 'used', coalesce(v_used, 0),
         'requested', v_amount)::text;
+  end loop;
+  return true;
+end
+$$;
+
+CREATE FUNCTION public.quotas_charge_v2(p_tenant text, p_holders text[], p_pool text, p_is_owner boolean, p_resources text[], p_amounts text[]) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+declare
+  v_charge record;
+  v_max bigint;
+  v_used bigint;
+begin
+  if cardinality(p_holders) = 0 then
+    return quotas_charge_v1(p_tenant, p_pool, p_is_owner, p_resources, p_amounts);
+  end if;
+  for v_charge in
+    select t.tenant, a.resource, sum(a.amount::bigint)::bigint as amount
+    from (select unnest(p_holders) as tenant union select p_tenant) t
+    cross join unnest(p_resources, p_amounts) as a (resource, amount)
+    group by t.tenant, a.resource
+    order by t.tenant collate "C", a.resource collate "C"
+  loop
+    continue when v_charge.amount = 0;
+    if v_charge.amount < 0 then
+      raise exception 'a charge of % % is no charge', v_charge.amount, v_charge.resource using errcode = '22023';
+    end if;
+    update quotas q set used = q.used + v_charge.amount
+    where q.tenant_id = v_charge.tenant and q.pool_id = p_pool and q.resource = v_charge.resource
+      and (q.max is null and v_charge.tenant <> p_holders[1] or q.used + v_charge.amount <= q.max);
+    continue when found;
+    if v_charge.tenant <> p_holders[1] then
+      insert into quotas as q (tenant_id, pool_id, resource, used)
+      values (v_charge.tenant, p_pool, v_charge.resource, v_charge.amount)
+      on conflict (tenant_id, pool_id, resource) do update set used = q.used + excluded.used
+      where q.max is null or q.used + excluded.used <= q.max;
+      continue when found;
+    end if;
+    select q.max, q.used into v_max, v_used from quotas q
+    where q.tenant_id = v_charge.tenant and q.pool_id = p_pool and q.resource = v_charge.resource;
+    raise exception using
+      errcode = 'BC002',
+      message = format(
+        'The quota of the tenant %s for %s in this pool is %s, of which %s are used, and %s more were asked for; '
+        'delete what is not needed, or ask the owner of the pool for more.',
+        v_charge.tenant, v_charge.resource, coalesce(v_max, 0), coalesce(v_used, 0), v_charge.amount),
+      detail = json_build_object(
+        'resource', v_charge.resource, 'limit', coalesce(v_max, 0), 'used', coalesce(v_used, 0),
+        'requested', v_charge.amount, 'tenantId', v_charge.tenant)::text;
   end loop;
   return true;
 end
@@ -310,7 +364,7 @@ begin
     delete from quotas q
     where q.tenant_id = p_tenant and q.pool_id = p_pool and q.resource = v_limit.resource and q.used = 0;
     if not found then
-      update quotas q set max = 0
+      update quotas q set max = null
       where q.tenant_id = p_tenant and q.pool_id = p_pool and q.resource = v_limit.resource;
     end if;
   end loop;
@@ -334,6 +388,21 @@ begin
     end if;
     update quotas q set used = greatest(q.used - v_claim.amount, 0)
     where q.tenant_id = p_tenant and q.pool_id = p_pool and q.resource = v_claim.resource;
+  end loop;
+  return true;
+end
+$$;
+
+CREATE FUNCTION public.quotas_release_v2(p_tenant text, p_holders text[], p_pool text, p_resources text[], p_amounts text[]) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+declare
+  v_tenant text;
+begin
+  for v_tenant in
+    select t.tenant from (select unnest(p_holders) as tenant union select p_tenant) t order by t.tenant collate "C"
+  loop
+    perform quotas_release_v1(v_tenant, p_pool, p_resources, p_amounts);
   end loop;
   return true;
 end
@@ -713,6 +782,7 @@ CREATE TABLE public.instances (
     changed_at timestamp with time zone DEFAULT now() NOT NULL,
     deleted_at timestamp with time zone,
     gone_at timestamp with time zone,
+    charged_to text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT instances_power_check CHECK ((power = ANY (ARRAY['running'::text, 'stopped'::text]))),
     CONSTRAINT instances_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'placed'::text, 'starting'::text, 'running'::text, 'stopping'::text, 'stopped'::text, 'deleting'::text, 'deleted'::text, 'error'::text])))
 )
@@ -848,6 +918,17 @@ CREATE TABLE public.projection (
     version bigint DEFAULT 1 NOT NULL
 );
 
+CREATE TABLE public.projects (
+    id text NOT NULL,
+    tenant_id text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    state text DEFAULT 'active'::text NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    owner_id text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT projects_state_check CHECK ((state = ANY (ARRAY['active'::text, 'archived'::text])))
+);
+
 CREATE TABLE public.quotas (
     tenant_id text NOT NULL,
     pool_id text NOT NULL,
@@ -859,10 +940,79 @@ CREATE TABLE public.quotas (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE public.sandbox_template_volumes (
+    template_id text NOT NULL,
+    tenant_id text NOT NULL,
+    "position" integer NOT NULL,
+    volume_id text NOT NULL,
+    mount_path text NOT NULL,
+    read_only boolean NOT NULL,
+    CONSTRAINT sandbox_template_volumes_position_check CHECK ((("position" >= 0) AND ("position" <= 7)))
+);
+
+CREATE TABLE public.sandbox_templates (
+    id text NOT NULL,
+    tenant_id text NOT NULL,
+    pool_id text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    flavor text NOT NULL,
+    image_ref text NOT NULL,
+    image_id text NOT NULL,
+    runtime text,
+    user_data text,
+    user_data_shown text,
+    default_ttl_seconds bigint NOT NULL,
+    max_ttl_seconds bigint NOT NULL,
+    warm_min bigint NOT NULL,
+    warm_max bigint NOT NULL,
+    env jsonb NOT NULL,
+    secret_ids text[] NOT NULL,
+    network text NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT sandbox_templates_check CHECK (((default_ttl_seconds >= 60) AND (default_ttl_seconds <= max_ttl_seconds))),
+    CONSTRAINT sandbox_templates_check1 CHECK (((warm_min >= 0) AND (warm_min <= warm_max))),
+    CONSTRAINT sandbox_templates_check2 CHECK (((user_data IS NULL) = (user_data_shown IS NULL))),
+    CONSTRAINT sandbox_templates_max_ttl_seconds_check CHECK ((max_ttl_seconds <= 2592000)),
+    CONSTRAINT sandbox_templates_network_check CHECK ((network = ANY (ARRAY['egress'::text, 'private'::text, 'none'::text]))),
+    CONSTRAINT sandbox_templates_warm_max_check CHECK ((warm_max <= 64))
+);
+
+CREATE TABLE public.sandbox_volumes (
+    id text NOT NULL,
+    tenant_id text NOT NULL,
+    pool_id text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    size_gib bigint NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT sandbox_volumes_size_gib_check CHECK (((size_gib >= 1) AND (size_gib <= 1048576)))
+);
+
 CREATE TABLE public.schema_migrations (
     id text NOT NULL,
     checksum text NOT NULL,
     applied_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.secret_versions (
+    secret_id text NOT NULL,
+    version bigint NOT NULL,
+    tenant_id text NOT NULL,
+    sealed text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.secrets (
+    id text NOT NULL,
+    tenant_id text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    version bigint DEFAULT 1 NOT NULL,
+    owner_id text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
 CREATE TABLE public.sites (
@@ -1045,11 +1195,47 @@ ALTER TABLE ONLY public.pools
 ALTER TABLE ONLY public.projection
     ADD CONSTRAINT projection_pkey PRIMARY KEY (tenant_id, type, id);
 
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.projects
+    ADD CONSTRAINT projects_tenant_name UNIQUE (tenant_id, name);
+
 ALTER TABLE ONLY public.quotas
     ADD CONSTRAINT quotas_pkey PRIMARY KEY (tenant_id, pool_id, resource);
 
+ALTER TABLE ONLY public.sandbox_template_volumes
+    ADD CONSTRAINT sandbox_template_volumes_pkey PRIMARY KEY (template_id, "position");
+
+ALTER TABLE ONLY public.sandbox_template_volumes
+    ADD CONSTRAINT sandbox_template_volumes_template_id_mount_path_key UNIQUE (template_id, mount_path);
+
+ALTER TABLE ONLY public.sandbox_template_volumes
+    ADD CONSTRAINT sandbox_template_volumes_template_id_volume_id_key UNIQUE (template_id, volume_id);
+
+ALTER TABLE ONLY public.sandbox_templates
+    ADD CONSTRAINT sandbox_templates_name UNIQUE (tenant_id, name);
+
+ALTER TABLE ONLY public.sandbox_templates
+    ADD CONSTRAINT sandbox_templates_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.sandbox_volumes
+    ADD CONSTRAINT sandbox_volumes_name UNIQUE (tenant_id, name);
+
+ALTER TABLE ONLY public.sandbox_volumes
+    ADD CONSTRAINT sandbox_volumes_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.schema_migrations
     ADD CONSTRAINT schema_migrations_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.secret_versions
+    ADD CONSTRAINT secret_versions_pkey PRIMARY KEY (secret_id, version);
+
+ALTER TABLE ONLY public.secrets
+    ADD CONSTRAINT secrets_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.secrets
+    ADD CONSTRAINT secrets_tenant_name UNIQUE (tenant_id, name);
 
 ALTER TABLE ONLY public.sites
     ADD CONSTRAINT sites_pkey PRIMARY KEY (id);
@@ -1138,6 +1324,14 @@ CREATE INDEX pools_tenant ON public.pools USING btree (tenant_id, id);
 CREATE INDEX projection_resource ON public.projection USING btree (type, id);
 
 CREATE INDEX quotas_pool ON public.quotas USING btree (pool_id, tenant_id);
+
+CREATE INDEX sandbox_template_volumes_volume ON public.sandbox_template_volumes USING btree (volume_id);
+
+CREATE INDEX sandbox_templates_image ON public.sandbox_templates USING btree (image_id);
+
+CREATE INDEX sandbox_templates_pool ON public.sandbox_templates USING btree (pool_id, flavor);
+
+CREATE INDEX sandbox_templates_secrets ON public.sandbox_templates USING gin (secret_ids);
 
 CREATE INDEX sites_tenant ON public.sites USING btree (tenant_id, id);
 
@@ -1282,3 +1476,18 @@ ALTER TABLE ONLY public.pool_offers
 
 ALTER TABLE ONLY public.pools
     ADD CONSTRAINT pools_site_id_fkey FOREIGN KEY (site_id) REFERENCES public.sites(id);
+
+ALTER TABLE ONLY public.sandbox_template_volumes
+    ADD CONSTRAINT sandbox_template_volumes_template_id_fkey FOREIGN KEY (template_id) REFERENCES public.sandbox_templates(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.sandbox_templates
+    ADD CONSTRAINT sandbox_templates_pool_id_fkey FOREIGN KEY (pool_id) REFERENCES public.pools(id);
+
+ALTER TABLE ONLY public.sandbox_template_volumes
+    ADD CONSTRAINT sandbox_volume_in_use FOREIGN KEY (volume_id) REFERENCES public.sandbox_volumes(id);
+
+ALTER TABLE ONLY public.sandbox_volumes
+    ADD CONSTRAINT sandbox_volumes_pool_id_fkey FOREIGN KEY (pool_id) REFERENCES public.pools(id);
+
+ALTER TABLE ONLY public.secret_versions
+    ADD CONSTRAINT secret_versions_secret_id_fkey FOREIGN KEY (secret_id) REFERENCES public.secrets(id) ON DELETE CASCADE;
