@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from better_compute.base.items import ItemKind, Live, Wanted
 from better_compute.modules.flavors.kind import FLAVOR
-from better_compute.modules.fleet.commands.reading import read_file
+from better_compute.modules.fleet.commands.reading import read_source
 from better_compute.modules.fleet.commands.rendering import render_calls, render_plan
 from better_compute.modules.fleet.rules.document import read_document
 from better_compute.modules.fleet.rules.fleet import Fleet, Snapshot
@@ -77,7 +77,7 @@ def _ident(kind: str, name: str, case: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_a_plan_reads_as_stored(path: Path) -> None:
-    case = read_file(path)
+    case = read_source(path).document
     options = Options(**{"prune": False, "allow_empty": False, **case.get("options", {})})
     document = read_document(KINDS, {"version": 1, **case["document"]})
     plan = make_plan(Fleet(KINDS, document, present(case)), options).view()

@@ -11,7 +11,7 @@ a `Live`.
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Generic, Literal, Protocol, TypeVar
 
@@ -265,6 +265,8 @@ class ItemKind(Generic[Item]):
     """The canonical default of each field that has one."""
 
     _key_names: tuple[str, ...] = field(init=False, repr=False)
+    _normals: tuple[tuple[str, Callable[[Any], Any] | None], ...] = field(init=False, repr=False)
+    _removable: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         place = _PLACE.fullmatch(self.place)
@@ -275,12 +277,14 @@ class ItemKind(Generic[Item]):
         put(self, "inner", place["inner"])
         put(self, "is_map", place["shape"] == "{*}")
         put(self, "_key_names", tuple(self._attribute(name) for name in self.key_fields))
+        put(self, "_normals", tuple((rule.name, _normal(rule)) for rule in self.fields))
+        put(self, "_removable", tuple(rule.name for rule in self.fields if rule.removable))
         put(self, "defaults", dict(self._defaults()))
 
     @property
-    def validator(self) -> TypeAdapter[Any]:
-        """Parses the whole list or map."""
-        return adapter_of(self._container())
+    def validators(self) -> TypeAdapter[Any]:
+        """Parses any number of such lists or maps at once, for speed."""
+        return adapter_of(list[self._container()])  # type: ignore[misc]  # a type that is made at run time
 
     @property
     def key_fields(self) -> tuple[str, ...]:
@@ -297,23 +301,27 @@ class ItemKind(Generic[Item]):
         """The field's docstring, for the reference."""
         return self._info(name).description or ""
 
-    def values_of(self, parsed: Any) -> dict[str, Any]:
-        """The values of a parsed item: of its model, or for a map of the value beside the key."""
+    def entries(self, containers: Sequence[Any]) -> list[list[tuple[Key, dict[str, Any]]]]:
+        """Of each parsed list or map its items, as their keys without an owner around them and their values."""
         if self.is_map:
             (rule,) = self.fields
-            return {rule.name: rule.normal(parsed)}
-        dumped = parsed.model_dump(by_alias=True, exclude_none=True)
-        return {rule.name: rule.normal(dumped[rule.name]) for rule in self.fields if rule.name in dumped} | {
-            rule.name: None for rule in self.fields if rule.removable and self._is_null(parsed, rule.name)
-        }
+            return [[((key,), {rule.name: rule.normal(value)}) for key, value in held.items()] for held in containers]
+        plain = self.validators.dump_python(list(containers), by_alias=True, exclude_none=True)
+        return [
+            [(self.key_of(item), self._values(item, dumped)) for item, dumped in zip(held, dumps, strict=True)]
+            for held, dumps in zip(containers, plain, strict=True)
+        ]
 
     def live_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The same spelling for what was read from the fleet; what was not read has its default."""
-        return {
-            rule.name: self.defaults.get(rule.name) if value is None else rule.normal(value)
-            for rule in self.fields
-            for value in (values.get(rule.name),)
-        }
+        found: dict[str, Any] = {}
+        for name, normal in self._normals:
+            value = values.get(name)
+            if value is None:
+                found[name] = self.defaults.get(name)
+            else:
+                found[name] = value if normal is None else normal(value)
+        return found
 
     def key_of(self, parsed: BaseModel) -> Key:
         """What a parsed item of a list is matched by, without an owner that it stands inside."""
@@ -338,6 +346,17 @@ class ItemKind(Generic[Item]):
                 return attribute
         raise ValueError(f"{self.name}: the model {self.item.__name__} has no field {name}")
 
+    def _values(self, parsed: BaseModel, dumped: Mapping[str, Any]) -> dict[str, Any]:
+        found = {
+            name: dumped[name] if normal is None else normal(dumped[name])
+            for name, normal in self._normals
+            if name in dumped
+        }
+        for name in self._removable:
+            if self._is_null(parsed, name):
+                found[name] = None
+        return found
+
     def _is_null(self, parsed: BaseModel, name: str) -> bool:
         attribute = self._attribute(name)
         return attribute in parsed.model_fields_set and getattr(parsed, attribute) is None
@@ -353,6 +372,11 @@ class ItemKind(Generic[Item]):
                 )
                 found[rule.name] = rule.normal(plain)
         return found
+
+
+def _normal(rule: FieldRule) -> Callable[[Any], Any] | None:
+    """What spells a value of the field; None when every value is spelt already."""
+    return None if rule.normal is unchanged_value else rule.normal
 
 
 def _annotated(info: FieldInfo) -> Any:

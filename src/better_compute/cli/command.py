@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from better_compute.cli.output import Output
 from better_compute.kernel.method import Surface
+from better_compute.kernel.registry import Registry
 
 
 class Caller(Protocol):
@@ -26,6 +27,8 @@ class Context:
 
     caller: Caller
     output: Output
+    registry: Registry
+    """What the deployment described in this folder consists of; all that commands without a caller look at."""
     interactive: bool
     """Whether a person sits at a terminal, so that colours, progress and questions make sense."""
 
@@ -35,8 +38,10 @@ class Command:
     """One command."""
 
     name: str
-    """`fleet plan`: group and verb."""
+    """`fleet plan`: group and verb, or `fleet drift ack`: group, noun and verb."""
     run: Callable[..., Awaitable[int | None]]
     """`async def run(context, …)`; answers the exit status, None for 0."""
     without_caller: bool = False
-    """Works offline: no URL, no configuration, no token is looked for."""
+    """Works offline: no URL, no token and no database is looked for."""
+    replaces: str = ""
+    """The derived command whose place it takes, where that has another name: `fleet ack-drift`."""

@@ -9,8 +9,8 @@ import asyncio
 import inspect
 import re
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal
 
@@ -24,7 +24,7 @@ from better_compute.cli.command import Caller, Command, Context
 from better_compute.cli.fields import Flag, flags_of, input_of
 from better_compute.cli.output import Output
 from better_compute.cli.problems import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED, EXIT_USAGE
-from better_compute.kernel.method import AnyMethod
+from better_compute.kernel.method import AnyMethod, Surface
 from better_compute.kernel.registry import Registry
 
 OpenCaller = Callable[[str | None, str | None], AbstractAsyncContextManager[Caller]]
@@ -46,14 +46,16 @@ class Cli:
         self._registry = registry
         self._open_caller = open_caller
         self._commands = {command.name: command for module in registry.modules for command in module.commands}
+        self._replaced = {command.replaces or command.name for command in self._commands.values()}
 
     def groups(self) -> dict[str, list[str]]:
         """Every group and its verbs, as typed."""
         found: dict[str, set[str]] = {}
         for method in self._registry.methods.values():
-            found.setdefault(_group(method), set()).add(kebab(method.verb))
+            if _typed(method) not in self._replaced:
+                found.setdefault(_group(method), set()).add(kebab(method.verb))
         for name in self._commands:
-            group, _, verb = name.partition(" ")
+            group, verb, *_ = name.split(" ")
             found.setdefault(group, set()).add(verb)
         return {group: sorted(verbs) for group, verbs in sorted(found.items())}
 
@@ -96,12 +98,13 @@ class Cli:
             return tree
         branch = CommandTree(name=group, help=f"The {group} of the platform.")
         for method in self._registry.methods.values():
-            name = f"{group} {kebab(method.verb)}"
-            if _group(method) == group and name not in self._commands:
+            if _group(method) == group and _typed(method) not in self._replaced:
                 branch.command(self._derived(method, output), name=kebab(method.verb))
-        for name, command in self._commands.items():
-            if name.partition(" ")[0] == group:
-                branch.command(self._own(command, output), name=name.partition(" ")[2])
+        nouns: dict[str, CommandTree] = {}
+        for command in self._commands.values():
+            first, *middle, verb = command.name.split(" ")
+            if first == group:
+                _below(branch, nouns, middle).command(self._own(command, output), name=verb)
         tree.command(branch)
         return tree
 
@@ -121,7 +124,8 @@ class Cli:
         async def call(context: Context, values: dict[str, Any]) -> int | None:
             return await command.run(context, **values)
 
-        return self._command(inspect.getdoc(command.run) or "", parameters, call, output)
+        open_caller = _offline if command.without_caller else self._open_caller
+        return self._command(inspect.getdoc(command.run) or "", parameters, call, output, open_caller=open_caller)
 
     def _command(
         self,
@@ -129,6 +133,8 @@ class Cli:
         parameters: list[inspect.Parameter],
         call: Callable[[Context, dict[str, Any]], Awaitable[int | None]],
         output: Output,
+        *,
+        open_caller: OpenCaller | None = None,
     ) -> Callable[..., int]:
         signature = inspect.Signature([*parameters, *_COMMON])
 
@@ -138,9 +144,13 @@ class Cli:
             values.pop("json", None)
 
             async def in_loop() -> int | None:
-                async with self._open_caller(url, config) as caller:
-                    interactive = sys.stdout.isatty() and not output.as_json
-                    context = Context(caller=SlugCaller(caller), output=output, interactive=interactive)
+                async with (open_caller or self._open_caller)(url, config) as caller:
+                    context = Context(
+                        caller=SlugCaller(caller),
+                        output=output,
+                        registry=self._registry,
+                        interactive=sys.stdout.isatty() and not output.as_json,
+                    )
                     return await call(context, values)
 
             return asyncio.run(in_loop()) or EXIT_OK
@@ -185,3 +195,30 @@ def _parameter(flag: Flag) -> inspect.Parameter:
 
 def _group(method: AnyMethod) -> str:
     return kebab(method.group)
+
+
+def _typed(method: AnyMethod) -> str:
+    return f"{_group(method)} {kebab(method.verb)}"
+
+
+def _below(branch: CommandTree, nouns: dict[str, CommandTree], middle: Sequence[str]) -> CommandTree:
+    """The branch that a command hangs on: its group's, or the one of its noun."""
+    if not middle:
+        return branch
+    (noun,) = middle
+    if noun not in nouns:
+        nouns[noun] = CommandTree(name=noun, help=f"The {noun} of this group.")
+        branch.command(nouns[noun])
+    return nouns[noun]
+
+
+class _Nobody:
+    """The caller of a command that works offline."""
+
+    async def call(self, name: str, _fields: Mapping[str, Any], *, surface: Surface = "compute") -> Any:
+        raise AssertionError(f"a command that works offline called {surface}:{name}")  # pragma: no cover
+
+
+@asynccontextmanager
+async def _offline(_url: str | None, _config: str | None) -> AsyncIterator[Caller]:
+    yield _Nobody()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from better_compute.base.sizes import parse_duration
 from better_compute.kernel.module import Module
-from better_compute.modules.fleet.commands.fleet import COMMANDS
+from better_compute.modules.fleet.commands import fleet, offline
 from better_compute.modules.fleet.methods import apply_fleet, export_fleet, get_fleet_status, plan_fleet
 from better_compute.modules.fleet.reconciler import drift_reconciler
 from better_compute.modules.fleet.schema import CONVERGED, DRIFTED
@@ -21,6 +21,6 @@ def fleet_module(*, drift_every: str = "15m") -> Module:
         package=Path(__file__).parent,
         methods=(export_fleet, plan_fleet, apply_fleet, get_fleet_status),
         events=(DRIFTED, CONVERGED),
-        commands=COMMANDS,
+        commands=(*fleet.COMMANDS, *offline.COMMANDS),
         reconcilers=(drift_reconciler(parse_duration(drift_every, setting="fleet_module(drift_every)")),),
     )

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.cli.command import Command, Context
 from better_compute.cli.problems import EXIT_OK, EXIT_REFUSED
-from better_compute.modules.fleet.commands.reading import read_file
+from better_compute.modules.fleet.commands.reading import read_source
 from better_compute.modules.fleet.commands.rendering import render_calls, render_plan, render_status
 
 EXIT_DRIFT: Final = 3
@@ -65,7 +65,7 @@ async def plan_command(
     detailed_exitcode: Detailed = False,
 ) -> int:
     """Says what applying a document would do, and changes nothing."""
-    plan = await context.caller.call("fleet.plan", _question(tenant, read_file(file), prune, allow_empty))
+    plan = await context.caller.call("fleet.plan", _question(tenant, read_source(file).document, prune, allow_empty))
     if context.output.as_json:
         context.output.answer(plan)
     else:
@@ -88,7 +88,7 @@ async def apply_command(
     plan_hash: Annotated[str | None, Parameter(help="Apply exactly the plan that had this hash.")] = None,
 ) -> int:
     """Plans a document and, with --yes or --plan-hash, makes the fleet so."""
-    config = read_file(file)
+    config = read_source(file).document
     question = _question(tenant, config, prune, allow_empty)
     plan = await context.caller.call("fleet.plan", question)
     chosen = plan_hash if plan_hash is not None else plan["planHash"] if yes and plan["calls"] else None

@@ -5,6 +5,7 @@ mistake. What only one kind knows (an offer to its own owner, say) is that kind'
 """
 
 import re
+from functools import cache
 from typing import Any, Final
 
 from better_compute.base.items import ItemKind, Key, Wanted
@@ -16,6 +17,7 @@ AnyKind = ItemKind[Any]
 _CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
+@cache
 def words(kind: str) -> str:
     """A kind as prose: `providerAccount` is `provider account`."""
     return _CAPITAL.sub(" ", kind).lower()

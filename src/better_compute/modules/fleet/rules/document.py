@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.base.items import FieldRule, ItemKind, Key, Wanted
-from better_compute.base.models import MAX_PROBLEMS, input_error, path_text
+from better_compute.base.models import MAX_PROBLEMS, adapter_of, input_error, path_text
 from better_compute.modules.fleet.rules.values import written
 from better_compute.modules.fleet.schema import FRAME, MAX_ITEMS, FrameList
 
@@ -98,7 +98,11 @@ class _Reading:
         self.count += 1
 
     def add(self, error: ValidationError, loc: Loc) -> None:
-        self.problems.extend(input_error(error, root=path_text(loc)).details["problems"])
+        """Takes over the problems of one place, parsed as the only element of a list."""
+        for problem in input_error(error).details["problems"]:
+            inside = str(problem["path"]).removeprefix("[0]").removeprefix(".")
+            joint = "" if inside.startswith("[") or not inside else "."
+            self.problems.append({"path": f"{path_text(loc)}{joint}{inside}", "message": problem["message"]})
         self.count += error.error_count()
 
 
@@ -133,7 +137,7 @@ def _is_list(value: Any, reading: _Reading, loc: Loc) -> TypeGuard[list[Any]]:
 
 
 def _read_absent(reading: _Reading, frame: FrameList, items: list[Any], loc: Loc) -> None:
-    _parse(reading, TypeAdapter(list[frame.item]), items, loc)  # type: ignore[name-defined]  # made at run time
+    _parse(reading, adapter_of(list[list[frame.item]]), [_Place(owner=(), loc=loc, value=items)])  # type: ignore[name-defined]  # made at run time
     _check_repeats(reading, frame.key, items, loc)
     for item in items:
         if isinstance(item, dict):
@@ -147,59 +151,88 @@ def _read_list(reading: _Reading, kind: AnyKind, inner: Sequence[AnyKind], *, it
         {name: value for name, value in item.items() if name not in taken} if isinstance(item, dict) else item
         for item in items
     ]
-    parsed = _parse(reading, kind.validator, bare, loc)
+    found = _collect(reading, kind, [_Place(owner=(), loc=loc, value=bare)])
     _check_repeats(reading, kind.key_fields, items, loc)
-    owners = _collect(reading, kind, parsed, owner=(), loc=loc)
-    for index, item in enumerate(items):
-        owner = owners[index] if owners else ()
-        for other in inner:
-            if isinstance(item, dict) and other.inner in item:
-                _read_inner(reading, other, item[other.inner], owner=owner, loc=(*loc, index, str(other.inner)))
+    owners = found[0] if found else []
+    for other in inner:
+        places = [
+            _Place(owner=owners[index] if owners else (), loc=(*loc, index, str(other.inner)), value=item[other.inner])
+            for index, item in enumerate(items)
+            if isinstance(item, dict) and other.inner in item
+        ]
+        if places:
+            _read_inner(reading, other, places)
 
 
-def _read_inner(reading: _Reading, kind: AnyKind, value: Any, *, owner: Key, loc: Loc) -> None:
-    reading.managed.setdefault(kind.name, set()).add(owner)
-    if not kind.is_map:
-        if not _is_list(value, reading, loc):
-            return
-        _check_repeats(reading, kind.key_fields, value, loc)
-    parsed = _parse(reading, kind.validator, value, loc)
-    _collect(reading, kind, parsed, owner=owner, loc=loc)
+def _read_inner(reading: _Reading, kind: AnyKind, places: Sequence["_Place"]) -> None:
+    """Lists or maps of one kind, each inside an owner of its own."""
+    reading.managed.setdefault(kind.name, set()).update(place.owner for place in places)
+    if kind.is_map:
+        _collect(reading, kind, places)
+        return
+    lists = [place for place in places if _is_list(place.value, reading, place.loc)]
+    for place in lists:
+        _check_repeats(reading, kind.key_fields, place.value, place.loc)
+    _collect(reading, kind, lists)
 
 
-def _parse(reading: _Reading, validator: TypeAdapter[Any], value: Any, loc: Loc) -> Any:
-    try:
-        return validator.validate_json(json.dumps(value), strict=True, by_alias=True, by_name=False)
-    except ValidationError as error:
-        reading.add(error, loc)
-        return None
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One list or map of items."""
+
+    owner: Key
+    """The key of the item it stands inside; empty for a list of its own, and where that item could not be parsed."""
+    loc: Loc
+    value: Any
 
 
-def _collect(reading: _Reading, kind: AnyKind, parsed: Any, *, owner: Key, loc: Loc) -> list[Key]:
-    """Keeps what was parsed as wanted items and answers their keys; nothing when it could not be parsed."""
+def _collect(reading: _Reading, kind: AnyKind, places: Sequence[_Place]) -> list[list[Key]]:
+    """Keeps what can be parsed as wanted items and answers their keys, place by place; nothing when one cannot."""
+    parsed = _parse(reading, kind.validators, places)
     if parsed is None:
         return []
-    if kind.is_map:
-        found = [((*owner, name), (*loc, name), value) for name, value in parsed.items()]
-    else:
-        found = [((*owner, *kind.key_of(item)), (*loc, index), item) for index, item in enumerate(parsed)]
-    reading.wanted.setdefault(kind.name, []).extend(
-        Wanted(kind=kind.name, key=key, path=path_text(place), values=kind.values_of(item))
-        for key, place, item in found
-    )
-    return [key for key, _place, _item in found]
+    wanted = reading.wanted.setdefault(kind.name, [])
+    found: list[list[Key]] = []
+    for place, entries in zip(places, kind.entries(parsed), strict=True):
+        keys: list[Key] = []
+        for index, (own, values) in enumerate(entries):
+            key = (*place.owner, *own)
+            where = path_text((*place.loc, own[-1] if kind.is_map else index))
+            wanted.append(Wanted(kind=kind.name, key=key, path=where, values=values))
+            keys.append(key)
+        found.append(keys)
+    return found
+
+
+def _parse(reading: _Reading, validators: TypeAdapter[Any], places: Sequence[_Place]) -> Any:
+    """All places at once; one by one when something is wrong, so that each problem has its own path."""
+    try:
+        return _validated(validators, [place.value for place in places])
+    except ValidationError:
+        for place in places:
+            try:
+                _validated(validators, [place.value])
+            except ValidationError as error:
+                reading.add(error, place.loc)
+    return None
+
+
+def _validated(validators: TypeAdapter[Any], values: list[Any]) -> Any:
+    return validators.validate_json(json.dumps(values), strict=True, by_alias=True, by_name=False)
 
 
 def _check_repeats(reading: _Reading, fields: Sequence[str], items: list[Any], loc: Loc) -> None:
-    first: dict[tuple[Any, ...], int] = {}
+    first: dict[Key, int] = {}
     for index, item in enumerate(items):
-        key = tuple(item.get(part) for part in fields) if isinstance(item, dict) else ()
-        if not key or not all(isinstance(part, str) for part in key):
+        if not isinstance(item, dict):
             continue
-        if key in first:
-            earlier = path_text((*loc, first[key]))
-            reading.problem((*loc, index, fields[-1]), f"repeats {'/'.join(key)!r} of {earlier}; keep one of them")
-        first.setdefault(key, index)
+        key = tuple([part for name in fields if isinstance(part := item.get(name), str)])
+        if len(key) < len(fields):
+            continue
+        earlier = first.setdefault(key, index)
+        if earlier != index:
+            there = path_text((*loc, earlier))
+            reading.problem((*loc, index, fields[-1]), f"repeats {'/'.join(key)!r} of {there}; keep one of them")
 
 
 def _refusal(reading: _Reading) -> ComputeError:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from better_compute.base.canonical import canonical_json
 from better_compute.base.items import FieldRule, NewRef, Opaque
 
-_SIMPLE: Final = frozenset({str, int, bool})
+_SIMPLE: Final = frozenset({str, int, bool, Decimal})
 
 
 def differing(rules: tuple[FieldRule, ...], current: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
@@ -23,7 +23,14 @@ def differing(rules: tuple[FieldRule, ...], current: Mapping[str, Any], wanted: 
 
 def same(one: Any, other: Any) -> bool:
     """Whether two values mean the same; `True` is not 1, and 2.0 is 2."""
-    if type(one) is type(other) and type(one) in _SIMPLE:
+    kind = type(one)
+    if kind is not type(other):
+        return one is not None and other is not None and canonical_json(hashed(one)) == canonical_json(hashed(other))
+    if kind is dict:
+        return len(one) == len(other) and all(name in other and same(item, other[name]) for name, item in one.items())
+    if kind is list:
+        return len(one) == len(other) and all(same(item, its) for item, its in zip(one, other, strict=True))
+    if kind in _SIMPLE:
         return bool(one == other)
     return canonical_json(hashed(one)) == canonical_json(hashed(other))
 

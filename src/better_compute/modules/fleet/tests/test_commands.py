@@ -55,7 +55,9 @@ class Terminal:
         self._capsys = capsys
 
     def context(self, *, as_json: bool = False, interactive: bool = False) -> Context:
-        return Context(caller=self.caller, output=Output(as_json=as_json), interactive=interactive)
+        return Context(
+            caller=self.caller, output=Output(as_json=as_json), registry=self.h.app.registry, interactive=interactive
+        )
 
     def printed(self) -> tuple[str, str]:
         captured = self._capsys.readouterr()

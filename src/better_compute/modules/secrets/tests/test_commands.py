@@ -39,7 +39,7 @@ async def h() -> AsyncIterator[Harness]:
 
 
 def context(h: Harness) -> Context:
-    return Context(caller=HarnessCaller(h), output=Output(as_json=True), interactive=False)
+    return Context(caller=HarnessCaller(h), output=Output(as_json=True), registry=h.app.registry, interactive=False)
 
 
 class Terminal(io.TextIOWrapper):
