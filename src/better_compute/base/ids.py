@@ -8,48 +8,7 @@ derived from the call, so that the same call made twice names the same object be
 import hashlib
 import re
 import secrets
-from typing import Final, NewType
-
-SiteId = NewType("SiteId", str)
-PoolId = NewType("PoolId", str)
-NodeId = NewType("NodeId", str)
-DeviceId = NewType("DeviceId", str)
-FlavorId = NewType("FlavorId", str)
-InstanceId = NewType("InstanceId", str)
-AllocationId = NewType("AllocationId", str)
-ImageId = NewType("ImageId", str)
-TenantId = NewType("TenantId", str)
-
-PREFIXES: Final = {
-    "site": "a site",
-    "pool": "a pool",
-    "node": "a node",
-    "dev": "a device of a node",
-    "flv": "a flavor",
-    "inst": "an instance",
-    "alloc": "an allocation",
-    "rsv": "a reservation",
-    "pacct": "a provider account",
-    "stpl": "a sandbox template",
-    "sbx": "a sandbox",
-    "vol": "a volume",
-    "img": "an image",
-    "prj": "a project",
-    "sec": "a secret",
-    "evt": "an event",
-    "aud": "an audit row",
-    "whk": "a webhook",
-    "ses": "a session",
-    "key": "an API key",
-    "usr": "a person",
-    "svc": "a service account",
-    "ten": "a tenant whose id nobody chose",
-    "rol": "a role",
-    "bnd": "a role binding",
-    "pol": "a policy",
-    "req": "a request, in logs and answers",
-}
-"""Every prefix in use and what it names; a new kind of object adds its own here."""
+from typing import Final
 
 ID_PATTERN: Final = r"^[a-z]{2,5}_[0-7][0-9a-hjkmnp-tv-z]{25}$"
 """The form of every id that this platform makes (tenant ids of a remote IAM are opaque and may differ)."""

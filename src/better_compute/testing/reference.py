@@ -4,15 +4,16 @@
 whole text; nothing in it depends on time or machine.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from better_compute.base.errors import ENVELOPE_CODES, HTTP_STATUS, RETRYABLE, ErrorCode
-from better_compute.base.ids import PREFIXES
 from better_compute.base.models import camel
 from better_compute.cli.fields import flags_of
 from better_compute.cli.tree import kebab
 from better_compute.kernel.method import AnyMethod
+from better_compute.kernel.module import Module
 from better_compute.kernel.openapi import openapi_json
 from better_compute.kernel.registry import Registry
 from better_compute.kernel.settings import SETTINGS
@@ -101,18 +102,37 @@ def errors_page(_registry: Registry) -> str:
 
 
 def settings_page(registry: Registry) -> str:
-    """Every setting, and the id prefixes with what they name."""
+    """Every setting, and which method makes ids of which prefix."""
     settings = [(f"`{name}`", described) for name, described in SETTINGS.items()]
-    prefixes = [(f"`{prefix}_`", described) for prefix, described in PREFIXES.items()]
-    modules = [(f"`{module.name}`", ", ".join(f"`{name}`" for name in module.requires)) for module in registry.modules]
+    makers = [(f"`{item.makes}_`", f"`{item.name}`") for item in _sorted_methods(registry) if item.makes]
     return (
         f"# Settings and ids\n\n{_GENERATED}## Settings\n\n"
         + _table(("Variable", "Meaning"), settings)
-        + "\n## Id prefixes\n\n"
-        + _table(("Prefix", "Names"), prefixes)
-        + "\n## Modules, in load order\n\n"
-        + _table(("Module", "Needs"), modules)
+        + "\n## Ids\n\nAn id is a prefix and 26 characters of lower-case ULID.\n\n"
+        + _table(("Prefix", "Made by"), sorted(makers))
     )
+
+
+def modules_page(registry: Registry) -> str:
+    """Every module in load order, with the first sentence of its README."""
+    rows = [
+        (
+            f"`{module.name}`",
+            module.package.parent.name,
+            owned_by(module),
+            ", ".join(f"`{name}`" for name in module.requires),
+        )
+        for module in registry.modules
+    ]
+    return f"# Modules\n\n{_GENERATED}In load order. A module's README defines its words.\n\n" + _table(
+        ("Module", "In", "What it owns", "Needs"), rows
+    )
+
+
+def owned_by(module: Module) -> str:
+    """The first sentence of a module's README."""
+    paragraph = (module.package / "README.md").read_text().split("\n\n")[1].replace("\n", " ")
+    return re.split(r"(?<=\.)\s", paragraph.strip())[0]
 
 
 def cli_page(registry: Registry) -> str:
@@ -144,6 +164,7 @@ PAGES: Final[dict[str, Callable[[Registry], str]]] = {
     "events.md": events_page,
     "errors.md": errors_page,
     "settings.md": settings_page,
+    "modules.md": modules_page,
     "cli.md": cli_page,
     "openapi.json": openapi_page,
 }

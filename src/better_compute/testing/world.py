@@ -7,6 +7,7 @@ Every method that makes something is called once, in the order in which modules 
 model allows; ids in it are those of what was made before. A new module's things are there without anybody adding them.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,11 +71,17 @@ async def make_world(h: Harness, *, tenant_id: str = "root", as_: str = "root") 
             ident = getattr(answer, "id", None) or getattr(answer, f"{singular}_id", None)
             if ident is not None:
                 world.known.setdefault(f"{singular}Id", ident)
+                world.known.setdefault(f"{_last_word(singular)}Id", ident)
             if method.group == "flavors":
                 world.known["flavor"] = answer.name
             if method.group == "pools":
                 await _add_room(h, tenant_id, str(ident))
     return world
+
+
+def _last_word(singular: str) -> str:
+    """Long names of groups go by their last word in the fields of others: `templateId`."""
+    return re.split(r"(?=[A-Z])", singular)[-1].lower()
 
 
 async def _add_room(h: Harness, tenant_id: str, pool_id: str) -> None:
