@@ -33,6 +33,7 @@ from better_compute.modules.nodes.module import MODULE as NODES
 from better_compute.modules.pools.module import MODULE as POOLS
 from better_compute.modules.projects.module import MODULE as PROJECTS
 from better_compute.modules.quotas.module import MODULE as QUOTAS
+from better_compute.modules.sandboxes.module import MODULE as SANDBOXES
 from better_compute.modules.secrets.module import secrets
 from better_compute.modules.sites.module import MODULE as SITES
 from better_compute.modules.system.module import MODULE as SYSTEM
@@ -40,10 +41,13 @@ from better_compute.modules.system.module import MODULE as SYSTEM
 __all__ = ["MODULES", "default", "embedded", "fleet_module", "vps"]
 
 
-def vps(*, host_reserve: Mapping[str, int] = DEFAULT_RESERVE, host_sync_every: str = "30s") -> tuple[Module, ...]:
-    """Virtual machines on hosts of our own: everything from secrets and projects to instances.
+def vps(
+    *, host_reserve: Mapping[str, int] = DEFAULT_RESERVE, host_sync_every: str = "30s", sandboxes: bool = True
+) -> tuple[Module, ...]:
+    """Virtual machines on hosts of our own: everything from secrets and projects to instances and sandboxes.
 
-    `host_reserve` is what each host keeps for itself, `host_sync_every` how often hosts' rows follow their inventory.
+    `host_reserve` is what each host keeps for itself, `host_sync_every` how often hosts' rows follow their inventory;
+    without `sandboxes`, templates of a FleetConfig plan as blocked and an export reports them in `missing`.
     """
     return (
         SYSTEM,
@@ -57,6 +61,7 @@ def vps(*, host_reserve: Mapping[str, int] = DEFAULT_RESERVE, host_sync_every: s
         IMAGES,
         FLAVORS,
         INSTANCES,
+        *((SANDBOXES,) if sandboxes else ()),
     )
 
 

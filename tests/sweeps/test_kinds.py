@@ -16,6 +16,7 @@ from better_compute.testing.harness import harness
 EXAMPLE: dict[str, Any] = json.loads((Path(__file__).parents[2] / "examples" / "fleet.json").read_text())
 REGISTRY = default().registry
 KINDS = [kind.items for kind in REGISTRY.kinds.values()]
+DISK = {"url": "https://images.invalid/disk.qcow2", "sha256": "0" * 64}
 SEED_ORDER = ["providerAccount", "site", "pool", "ownerQuota", "offer", "flavor", "sandboxTemplate"]
 """The order of creates in seed 000, Plan."""
 
@@ -69,6 +70,10 @@ def test_the_reference_has_every_kind_and_field() -> None:
 
 async def test_the_example_has_every_kind_and_is_as_written_once_applied() -> None:
     async with harness(*MODULES) as h:
+        for template in EXAMPLE["sandboxTemplates"]:
+            await h.call("images.create", tenant_id="root", name=template["imageId"], format="qcow2", source=DISK)
+            for mount in template["volumes"]:
+                await h.call("sandboxVolumes.create", tenant_id="root", name=mount["volume"], size_gib=1)
         planned = await h.call("fleet.plan", tenant_id="root", config=EXAMPLE)
         assert {change.kind for change in planned.changes} == set(REGISTRY.kinds)
         await h.call("fleet.apply", tenant_id="root", config=EXAMPLE, plan_hash=planned.plan_hash)

@@ -1,9 +1,9 @@
 """`better-compute dev`: the whole platform on one machine, for trying it out.
 
 Three supervised processes: PostgreSQL, the server with the worker in it, and one that simulates hosts. The first start
-makes the root operator's key and the demo tenant with its key, applies the fleet document, adds an image, and enrolls
-the simulated hosts; all of that is kept in the data folder, so that a later start finds it. Ctrl-C stops everything in
-order.
+makes the root operator's key and the demo tenant with its key, adds an image and a volume, applies the fleet document
+that names them, and enrolls the simulated hosts; all of that is kept in the data folder, so that a later start finds
+it. Ctrl-C stops everything in order.
 """
 
 import asyncio
@@ -45,6 +45,7 @@ from better_compute.processes.simhosts import enroll_simulated
 READY_SECONDS: Final = 60.0
 TENANT: Final = "acme"
 IMAGE: Final = "ubuntu-24.04"
+VOLUME: Final = "pip-cache"
 EXAMPLE: Final = Path("examples/fleet.json")
 
 
@@ -174,12 +175,13 @@ async def _answers(url: str) -> None:
 
 
 async def _furnish(made: DevFile, settings: Settings, options: DevOptions) -> DevFile:
-    """Applies the document, adds the image and enrolls hosts, as far as an earlier start has not."""
+    """Adds image and volume, applies the document and enrolls hosts, as far as an earlier start has not."""
     async with Client(made.url, made.root_token) as operator:
         if read_dev_file(settings.data) is None:
+            await operator.call("images.create", _image())
+            await operator.call("sandboxVolumes.create", _volume())
             document = json.loads(options.fleet.read_text())
             await operator.call("fleet.apply", {"tenantId": "root", "config": document})
-            await operator.call("images.create", _image())
             made.write(settings.data)
         missing = [folder for folder in _folders(settings, options) if StateFolder(folder).node() is None]
         pool_id = await _hosted_pool(operator) if missing else ""
@@ -201,6 +203,11 @@ def _image() -> dict[str, Any]:
         "source": {"url": f"https://images.invalid/{IMAGE}.qcow2", "sha256": "0" * 64},
         "idempotencyKey": f"dev:{IMAGE}",
     }
+
+
+def _volume() -> dict[str, Any]:
+    """What the example's sandbox template mounts; a document never makes volumes."""
+    return {"tenantId": "root", "name": VOLUME, "sizeGiB": 20, "idempotencyKey": f"dev:{VOLUME}"}
 
 
 async def _hosted_pool(operator: Client) -> str:

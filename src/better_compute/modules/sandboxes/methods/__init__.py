@@ -1,0 +1,1 @@
+"""The methods of sandbox templates and volumes."""

@@ -1,0 +1,1 @@
+"""Statements on sandbox templates and their volumes."""
