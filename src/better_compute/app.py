@@ -112,10 +112,16 @@ class App:
         return await self.envelope.call(self.registry.method(name), credential, fields)
 
 
-def better_compute(*, modules: Sequence[Module], iam: IamChoice, root_tenant_id: str | None = None) -> BetterCompute:
-    """Describes a deployment; INVALID_CONFIG when its parts do not fit together."""
+def better_compute(
+    *, modules: Sequence[Module | Sequence[Module]], iam: IamChoice, root_tenant_id: str | None = None
+) -> BetterCompute:
+    """Describes a deployment; INVALID_CONFIG when its parts do not fit together.
+
+    `modules` holds modules and bundles of them, such as `vps()`, in load order.
+    """
     root = _agreed_root(root_tenant_id, iam.root_tenant_id)
-    registry = build_registry([*iam.modules, *modules])
+    single = [one for part in modules for one in ([part] if isinstance(part, Module) else part)]
+    registry = build_registry([*iam.modules, *single])
     sources = (
         Source("kernel", Path(kernel.__file__).parent),
         *(Source(module.name, module.package) for module in registry.modules),
