@@ -26,6 +26,9 @@ from better_compute.iam.policy.work import BUDGET, Work, WorkExceededError
 MAX_REMEMBERED_ACTIONS: Final = 512
 """How many actions a CompiledSet remembers; above the number of methods, so that only made-up actions are left out."""
 
+RESOURCE: Final = "resource"
+"""What a statement lacks whose resource patterns do not match."""
+
 _ACTION: Final = re.compile(r"[^\x00-\x1f\x7f]{1,512}")
 _RESOURCE: Final = re.compile(r"[^\x00-\x1f\x7f]{1,2048}")
 _NOTHING: Final[Context] = {}
@@ -80,6 +83,16 @@ class PolicyDecision:
 
 
 @dataclass(frozen=True, slots=True)
+class Miss:
+    """A statement that speaks of the action and still does not count for the request."""
+
+    name: str
+    """As in `PolicyDecision.matched`."""
+    lacks: str
+    """`resource`, or the context key of the first condition that does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledStatement:
     """One statement, ready to be held against requests."""
 
@@ -90,15 +103,18 @@ class CompiledStatement:
     resources: Patterns
     conditions: tuple[tuple[str, Test], ...]
 
-    def holds(self, request: PolicyRequest, work: Work) -> bool:
-        """Whether resource and conditions match; the action is the caller's to look at."""
+    def lacks(self, request: PolicyRequest, work: Work) -> str | None:
+        """What keeps it from counting: `resource`, or a condition's context key; None when it counts.
+
+        The action is the caller's to look at.
+        """
         context = request.context
         if not self.resources.match(request.resource, context, work):
-            return False
-        for key, test in self.conditions:  # noqa: SIM110  # `all` with a generator takes twice as long here
+            return RESOURCE
+        for key, test in self.conditions:
             if not test(context.get(key, MISSING), context, work):
-                return False
-        return True
+                return key
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +124,19 @@ class CompiledPolicy:
     statements: tuple[CompiledStatement, ...]
     context_keys: frozenset[str]
     """Every context key that the document looks at; a caller need not work out any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A statement and where it stands among the documents of a decision."""
+
+    statement: CompiledStatement
+    name: str
+    """`grant:<document>:<sid or index>` or `boundary:...`."""
+    document: int
+    """The index of its document among the grants or the boundaries."""
+    boundary: int | None
+    """The index of its document among the boundaries, None for a grant."""
 
 
 def compile_document(document: PolicyDocument) -> CompiledPolicy:
@@ -127,7 +156,8 @@ def evaluate(
         matched = [
             placed
             for placed in _place(grants, boundaries)
-            if placed.statement.actions.match(request.action, _NOTHING, work) and placed.statement.holds(request, work)
+            if placed.statement.actions.match(request.action, _NOTHING, work)
+            and placed.statement.lacks(request, work) is None
         ]
     except WorkExceededError:
         return PolicyDecision(Reason.EVALUATION_LIMIT, ())
@@ -147,18 +177,26 @@ def compile_set(grants: Sequence[CompiledPolicy], boundaries: Sequence[CompiledP
 class CompiledSet:
     """Documents that are asked together, again and again; safe to share, it only ever remembers more."""
 
-    placed: tuple["_Placed", ...]
+    placed: tuple[Placed, ...]
     boundaries: int
     context_keys: frozenset[str]
     """Every context key that some document looks at."""
     _remembered: dict[str, "_Candidates"] = field(default_factory=dict, repr=False, compare=False)
 
-    def decide(self, request: PolicyRequest) -> PolicyDecision:
-        """What `evaluate` answers for the same documents."""
+    def decide(self, request: PolicyRequest, *, misses: list[Miss] | None = None) -> PolicyDecision:
+        """What `evaluate` answers for the same documents.
+
+        `misses`, when given, gets every statement that speaks of the action and does not count, for an explanation.
+        """
         work = Work()
+        matched: list[Placed] = []
         try:
-            candidates = self._candidates(request.action, work)
-            matched = [placed for placed in candidates if placed.statement.holds(request, work)]
+            for placed in self._candidates(request.action, work):
+                lacks = placed.statement.lacks(request, work)
+                if lacks is None:
+                    matched.append(placed)
+                elif misses is not None:
+                    misses.append(Miss(placed.name, lacks))
         except WorkExceededError:
             return PolicyDecision(Reason.EVALUATION_LIMIT, ())
         return _conclude(matched, boundaries=self.boundaries)
@@ -186,11 +224,11 @@ class CompiledSet:
             return True
         return None
 
-    def _allowed_by(self, matched: Iterable["_Placed"]) -> bool:
+    def _allowed_by(self, matched: Iterable[Placed]) -> bool:
         allows = [placed for placed in matched if not placed.statement.denies]
         return _conclude(allows, boundaries=self.boundaries).allowed
 
-    def _candidates(self, action: str, work: Work) -> tuple["_Placed", ...]:
+    def _candidates(self, action: str, work: Work) -> tuple[Placed, ...]:
         """Statements whose actions match; costs the same work whether they are remembered or not."""
         known = self._remembered.get(action)
         if known is not None:
@@ -203,18 +241,8 @@ class CompiledSet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    """A statement and where it stands among the documents of a decision."""
-
-    statement: CompiledStatement
-    name: str
-    boundary: int | None
-    """The index of its document among the boundaries, None for a grant."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Candidates:
-    placed: tuple[_Placed, ...]
+    placed: tuple[Placed, ...]
     cost: int
 
 
@@ -234,16 +262,16 @@ def _statement_keys(statement: Statement) -> set[str]:
     return set[str]().union(*in_resources, *in_conditions)
 
 
-def _place(grants: Sequence[CompiledPolicy], boundaries: Sequence[CompiledPolicy]) -> Iterable[_Placed]:
+def _place(grants: Sequence[CompiledPolicy], boundaries: Sequence[CompiledPolicy]) -> Iterable[Placed]:
     for index, policy in enumerate(grants):
         for statement in policy.statements:
-            yield _Placed(statement, f"grant:{index}:{statement.label}", None)
+            yield Placed(statement, f"grant:{index}:{statement.label}", index, None)
     for index, policy in enumerate(boundaries):
         for statement in policy.statements:
-            yield _Placed(statement, f"boundary:{index}:{statement.label}", index)
+            yield Placed(statement, f"boundary:{index}:{statement.label}", index, index)
 
 
-def _conclude(matched: Sequence[_Placed], *, boundaries: int) -> PolicyDecision:
+def _conclude(matched: Sequence[Placed], *, boundaries: int) -> PolicyDecision:
     allows = {placed.boundary for placed in matched if not placed.statement.denies}
     if any(placed.statement.denies for placed in matched):
         reason = Reason.EXPLICIT_DENY
