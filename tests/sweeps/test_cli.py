@@ -11,14 +11,14 @@ from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.builtin import default
 from better_compute.cli.caller import SlugCaller
 from better_compute.cli.fields import flags_of
-from better_compute.cli.tree import Cli, kebab
+from better_compute.cli.tree import Cli, typed
 from better_compute.kernel.method import AnyMethod, Surface
 from better_compute.testing.factories import smallest_input
 
 REGISTRY = default().registry
 METHODS = sorted(REGISTRY.methods.values(), key=lambda item: item.name)
 OWN = {command.name for module in REGISTRY.modules for command in module.commands}
-DERIVED = [item for item in METHODS if f"{kebab(item.group)} {kebab(item.verb)}" not in OWN]
+DERIVED = [item for item in METHODS if typed(item) not in OWN]
 
 
 class Recorder:
@@ -57,7 +57,7 @@ def words_of(method: AnyMethod) -> list[str]:
             named.append(flag.flag if value else flag.flag.replace("--", "--no-", 1))
         else:
             named.extend((flag.flag, text))
-    return [kebab(method.group), kebab(method.verb), *positional, *named]
+    return [*typed(method).split(" "), *positional, *named]
 
 
 def run(recorder: Recorder, words: list[str]) -> int:
@@ -66,7 +66,8 @@ def run(recorder: Recorder, words: list[str]) -> int:
 
 def test_every_method_has_a_command() -> None:
     groups = Cli(REGISTRY, Recorder().opened).groups()
-    assert not [item.name for item in METHODS if kebab(item.verb) not in groups.get(kebab(item.group), [])]
+    words = {f"{group} {verb}" for group, verbs in groups.items() for verb in verbs}
+    assert not [item.name for item in METHODS if typed(item) not in words]
 
 
 @pytest.mark.parametrize("method", DERIVED, ids=lambda item: item.name)
@@ -78,7 +79,7 @@ def test_a_command_sends_what_was_typed(method: AnyMethod, capsys: pytest.Captur
 
 @pytest.mark.parametrize("method", DERIVED, ids=lambda item: item.name)
 def test_help_names_every_flag(method: AnyMethod, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(Recorder(), [kebab(method.group), kebab(method.verb), "--help"]) == 0
+    assert run(Recorder(), [*typed(method).split(" "), "--help"]) == 0
     told = capsys.readouterr().out
     assert not [flag.flag for flag in flags_of(method) if not flag.positional and flag.flag not in told]
 

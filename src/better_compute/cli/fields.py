@@ -1,8 +1,9 @@
 """An input's fields as flags, and flags back as an input.
 
 The rules follow seed 003: flags are kebab-case, a trailing `Id` is dropped (`--pool`, `--offer`), nested objects are
-flattened (`--warm-min`), maps are given as `--quota gpu=4` once per key. Ids that a method lists as positional take no
-flag. Numbers travel as they were typed: whether `1.5` is a good count is for the server to say, with its path.
+flattened (`--warm-min`), maps are given as `--quota gpu=4` once per key, documents as JSON or as `@file`. Ids that a
+method lists as positional take no flag. Numbers travel as they were typed: whether `1.5` is a good count is for the
+server to say, with its path.
 """
 
 import json
@@ -10,11 +11,13 @@ import re
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.base.models import camel
 from better_compute.kernel.method import AnyMethod
 
@@ -113,7 +116,7 @@ def _kind(inner: Any) -> tuple[FieldKind, tuple[str, ...]]:
     simple: dict[Any, FieldKind] = {bool: "switch", str: "text", int: "number"}
     if inner in simple:
         return simple[inner], ()
-    if origin is list and plain_type(get_args(inner)[0]) is str:
+    if origin in {list, tuple} and plain_type(get_args(inner)[0]) is str:
         return "list", ()
     if origin in {dict, Mapping} and plain_type(get_args(inner)[1]) in {int, str}:
         return "map", ()
@@ -145,7 +148,16 @@ def _pair(entry: str) -> tuple[str, Any]:
 
 
 def _json_or_text(text: str) -> Any:
+    if text.startswith("@"):
+        text = _content(Path(text[1:]))
     try:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ComputeError(ErrorCode.INVALID_INPUT, f"{path} cannot be read: {error}.", path=str(path)) from error

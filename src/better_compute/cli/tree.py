@@ -39,6 +39,11 @@ def kebab(name: str) -> str:
     return _WORD_BREAK.sub("-", name).lower()
 
 
+def typed(method: AnyMethod) -> str:
+    """A method as it is typed: group and verb."""
+    return method.command or f"{kebab(method.group)} {kebab(method.verb)}"
+
+
 class Cli:
     """The commands of one registry."""
 
@@ -52,8 +57,9 @@ class Cli:
         """Every group and its verbs, as typed."""
         found: dict[str, set[str]] = {}
         for method in self._registry.methods.values():
-            if _typed(method) not in self._replaced:
-                found.setdefault(_group(method), set()).add(kebab(method.verb))
+            if typed(method) not in self._replaced:
+                group, _, verb = typed(method).partition(" ")
+                found.setdefault(group, set()).add(verb)
         for name in self._commands:
             group, verb, *_ = name.split(" ")
             found.setdefault(group, set()).add(verb)
@@ -98,8 +104,9 @@ class Cli:
             return tree
         branch = CommandTree(name=group, help=f"The {group} of the platform.")
         for method in self._registry.methods.values():
-            if _group(method) == group and _typed(method) not in self._replaced:
-                branch.command(self._derived(method, output), name=kebab(method.verb))
+            words = typed(method)
+            if words.startswith(f"{group} ") and words not in self._replaced:
+                branch.command(self._derived(method, output), name=words.partition(" ")[2])
         nouns: dict[str, CommandTree] = {}
         for command in self._commands.values():
             first, *middle, verb = command.name.split(" ")
@@ -191,14 +198,6 @@ def _parameter(flag: Flag) -> inspect.Parameter:
         default=inspect.Parameter.empty if flag.required else None,
         annotation=Annotated[annotation, Parameter(name=name, help=help_text, negative=negative)],
     )
-
-
-def _group(method: AnyMethod) -> str:
-    return kebab(method.group)
-
-
-def _typed(method: AnyMethod) -> str:
-    return f"{_group(method)} {kebab(method.verb)}"
 
 
 def _below(branch: CommandTree, nouns: dict[str, CommandTree], middle: Sequence[str]) -> CommandTree:

@@ -25,7 +25,7 @@ class Rpc:
 
     def __init__(self, registry: Registry, envelope: Envelope) -> None:
         self._envelope = envelope
-        self._methods = {_path(method): method for method in registry.methods.values()}
+        self._methods = {method.path: method for method in registry.methods.values()}
 
     def serves(self, path: str) -> bool:
         """Whether a path belongs to this route, whether or not there is such a method."""
@@ -51,7 +51,3 @@ class Rpc:
         if scope["method"] != "POST":
             raise ComputeError(ErrorCode.METHOD_NOT_ALLOWED, f"{method.name} is called with POST.")
         return method
-
-
-def _path(method: AnyMethod) -> str:
-    return f"/api/{method.surface}/{method.group}/{method.verb}"

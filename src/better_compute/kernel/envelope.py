@@ -154,6 +154,8 @@ class Envelope:
         """Steps 5 and 6; ACCESS_DENIED or NOT_FOUND, and `call.resource` set otherwise."""
         target = method.target
         if target.kind == "caller":
+            if target.resolve is not None:
+                call.resource = await target.resolve(call, given)
             return Decision(allowed=True, reason="any-caller")
         iam = self._deployment.iam
         if target.kind == "each":

@@ -78,6 +78,13 @@ class Method(Generic[In, Out]):
     """Under which path prefix it is served."""
     public: bool = False
     """Callable without a credential; for sign-in alone."""
+    command: str = ""
+    """Its words on the command line where they are not those of its name: `people create` for `identities.create`."""
+
+    @property
+    def path(self) -> str:
+        """Where it is served: `/api/compute/flavors/create`; a name without a group is a path of one part."""
+        return f"/api/{self.surface}/{self.name.replace('.', '/')}"
 
     @property
     def group(self) -> str:
@@ -118,6 +125,7 @@ def method(  # noqa: PLR0913  # a method is declared in one place, by keyword, a
     max_body: int = ONE_MIB,
     surface: Surface = "compute",
     public: bool = False,
+    command: str = "",
 ) -> Callable[[Callable[[Call, In], Awaitable[Any]]], Method[In, Any]]:
     """Makes a method of a function `(call, input)`; input and output are read from its annotations."""
 
@@ -147,6 +155,7 @@ def method(  # noqa: PLR0913  # a method is declared in one place, by keyword, a
             max_body=max_body,
             surface=surface,
             public=public,
+            command=command,
         )
 
     return declare

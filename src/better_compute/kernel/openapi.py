@@ -49,9 +49,7 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": [{"bearer": []}],
-        "paths": {
-            f"/api/{item.surface}/{item.group}/{item.verb}": {"post": _operation(item, refs)} for item in methods
-        },
+        "paths": {item.path: {"post": _operation(item, refs)} for item in methods},
         "components": {
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "schemas": _without_nulls(dict(sorted(schemas.items()))),

@@ -31,6 +31,7 @@ class Target:
     described: str
     """For the reference: `the pool named by poolId`."""
     resolve: Resolve | None = None
+    """None for lists; of a call that anybody may make it says what the audit trail is to name."""
     by: str | None = None
     """The input field that holds the id, where there is one."""
 

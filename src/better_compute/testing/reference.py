@@ -11,7 +11,7 @@ from typing import Final
 from better_compute.base.errors import ENVELOPE_CODES, HTTP_STATUS, RETRYABLE, ErrorCode
 from better_compute.base.models import camel
 from better_compute.cli.fields import flags_of
-from better_compute.cli.tree import kebab
+from better_compute.cli.tree import typed
 from better_compute.kernel.method import AnyMethod
 from better_compute.kernel.module import Module
 from better_compute.kernel.openapi import openapi_json
@@ -25,7 +25,7 @@ def methods_page(registry: Registry) -> str:
     """Every method: what it does, who may call it, its input and the codes it answers."""
     parts = [f"# Methods\n\n{_GENERATED}"]
     for item in _sorted_methods(registry):
-        parts.append(f"## {item.name}\n\n`POST /api/{item.surface}/{item.group}/{item.verb}`\n\n{item.described}\n\n")
+        parts.append(f"## {item.name}\n\n`POST {item.path}`\n\n{item.described}\n\n")
         decided = f"`{item.action}` on {item.target.described}" if item.action else item.target.described
         if item.further is not None:
             decided += f", and {item.further.described}"
@@ -141,9 +141,9 @@ def cli_page(registry: Registry) -> str:
     parts.append("All take `--url`, `--config` and `--json`.\n\n")
     for item in _sorted_methods(registry):
         flags = flags_of(item)
-        words = [f"better-compute {kebab(item.group)} {kebab(item.verb)}"]
+        words = [f"better-compute {typed(item)}"]
         words += [f"<{flag.flag[2:]}>" for flag in flags if flag.positional]
-        parts.append(f"## {kebab(item.group)} {kebab(item.verb)}\n\n`{' '.join(words)}`\n\n")
+        parts.append(f"## {typed(item)}\n\n`{' '.join(words)}`\n\n")
         rows = [
             (f"`{flag.flag}`", "required" if flag.required else "", flag.described)
             for flag in flags
