@@ -8,7 +8,7 @@
 A deployment that says nothing gets `default()`: everything there is, with the embedded IAM.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from better_compute.app import BetterCompute, better_compute
 from better_compute.db.pool import Database
@@ -32,6 +32,9 @@ from better_compute.modules.instances.module import MODULE as INSTANCES
 from better_compute.modules.nodes.module import MODULE as NODES
 from better_compute.modules.pools.module import MODULE as POOLS
 from better_compute.modules.projects.module import MODULE as PROJECTS
+from better_compute.modules.providers.exports import Provider
+from better_compute.modules.providers.module import DEFAULT_PROVIDERS
+from better_compute.modules.providers.module import providers as provider_accounts
 from better_compute.modules.quotas.module import MODULE as QUOTAS
 from better_compute.modules.sandboxes.module import MODULE as SANDBOXES
 from better_compute.modules.secrets.module import secrets
@@ -42,12 +45,17 @@ __all__ = ["MODULES", "default", "embedded", "fleet_module", "vps"]
 
 
 def vps(
-    *, host_reserve: Mapping[str, int] = DEFAULT_RESERVE, host_sync_every: str = "30s", sandboxes: bool = True
+    *,
+    host_reserve: Mapping[str, int] = DEFAULT_RESERVE,
+    host_sync_every: str = "30s",
+    providers: Sequence[Provider] = DEFAULT_PROVIDERS,
+    sandboxes: bool = True,
 ) -> tuple[Module, ...]:
-    """Virtual machines on hosts of our own: everything from secrets and projects to instances and sandboxes.
+    """Virtual machines on hosts of our own and at providers: all from secrets and projects to instances and sandboxes.
 
     `host_reserve` is what each host keeps for itself, `host_sync_every` how often hosts' rows follow their inventory;
-    without `sandboxes`, templates of a FleetConfig plan as blocked and an export reports them in `missing`.
+    `providers` are the vendors whose servers provider pools can sell, by default the simulated one. Without
+    `sandboxes`, templates of a FleetConfig plan as blocked and an export reports them in `missing`.
     """
     return (
         SYSTEM,
@@ -56,6 +64,7 @@ def vps(
         SITES,
         QUOTAS,
         POOLS,
+        provider_accounts(implementations=providers),
         NODES,
         capacity(host_reserve=host_reserve, host_sync_every=host_sync_every),
         IMAGES,

@@ -30,6 +30,7 @@ SPECIAL: Final[Mapping[str, Mapping[str, Any]]] = {
     "sites.create": {"kind": "custom"},
     "pools.create": {"class": "vps-host"},
     "secrets.check": {"reference": "secret://one"},
+    "providerAccounts.create": {"provider": "sim"},
     "images.create": {"source": {"url": "https://images.example.com/disk.qcow2", "sha256": "0" * 64}},
 }
 """Fields by method name that override what the model alone would give."""

@@ -8,8 +8,9 @@ model allows; ids in it are those of what was made before. A new module's things
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from better_compute.base.errors import ComputeError
 from better_compute.db.query import Query
@@ -32,6 +33,10 @@ ADD_RESOURCE = Query(
 )
 
 
+UNFITTING: Final[Mapping[str, Sequence[str]]] = {"pools.create": ("providerAccountId",)}
+"""What there is and may be named, but not by the smallest input: hosted pools have no provider account."""
+
+
 @dataclass
 class World:
     """What was made, by the name of the field that other methods name it with."""
@@ -47,7 +52,7 @@ class World:
         """The smallest input that names things of this world; another `number`, another name."""
         given = smallest_input(method, tenant_id=self.tenant_id)
         for name in {info.alias or key for key, info in method.input.model_fields.items()} & self.known.keys():
-            if name in given or name.endswith("Id"):
+            if name in given or (name.endswith("Id") and name not in UNFITTING.get(method.name, ())):
                 given[name] = self.known[name]
         for name in ("name", "key", "slug"):
             if name in given and name not in self.known and method.makes:

@@ -19,7 +19,8 @@ from better_compute.modules.instances.methods.change import (
     start_instance,
     stop_instance,
 )
-from better_compute.modules.instances.reconciler import RECONCILER
+from better_compute.modules.instances.reconciler.observed import RECONCILER as OBSERVED
+from better_compute.modules.instances.reconciler.provided import RECONCILER as PROVIDED
 from better_compute.modules.instances.schema import EVENTS
 
 
@@ -39,7 +40,7 @@ async def image_in_use(tx: Tx, image_id: str) -> str | None:
 MODULE: Final = Module(
     name="instances",
     package=Path(__file__).parent,
-    requires=("quotas", "nodes", "capacity", "images", "flavors"),
+    requires=("quotas", "pools", "providers", "nodes", "capacity", "images", "flavors"),
     methods=(
         create_instance,
         get_instance,
@@ -52,7 +53,7 @@ MODULE: Final = Module(
     ),
     resource_types=(INSTANCE_TYPE,),
     events=EVENTS,
-    reconcilers=(RECONCILER,),
+    reconcilers=(OBSERVED, PROVIDED),
     provides=(guest_source, Memory),
     uses={"flavor": flavor_in_use, "image": image_in_use},
 )

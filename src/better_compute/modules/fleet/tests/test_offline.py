@@ -79,10 +79,8 @@ def test_a_kind_without_its_module_is_in_the_schema_by_name() -> None:
 
 
 def test_a_good_document_is_counted(run: Run) -> None:
-    assert run("fleet", "validate", EXAMPLE)[:2] == (
-        0,
-        f"{EXAMPLE} is a FleetConfig with 1 site, 1 pool, 1 owner quota, 1 offer, 3 flavors, 1 sandbox template.\n",
-    )
+    counted = "1 site, 1 provider account, 2 pools, 1 owner quota, 1 offer, 4 flavors, 1 sandbox template"
+    assert run("fleet", "validate", EXAMPLE)[:2] == (0, f"{EXAMPLE} is a FleetConfig with {counted}.\n")
 
 
 def test_every_problem_is_told_with_its_line(run: Run, tmp_path: Path) -> None:

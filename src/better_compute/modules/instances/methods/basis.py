@@ -74,6 +74,11 @@ class Basis:
         return self.pool.owner_tenant_id == self.pool.tenant_id
 
     @property
+    def at_provider(self) -> bool:
+        """Whether a provider will run it, and not a node."""
+        return self.pool.attributes.get("class") == "provider"
+
+    @property
     def holders(self) -> tuple[str, ...]:
         """The tenants above in whose grants this one shares."""
         return holders_of(self.pool)
@@ -108,7 +113,7 @@ async def _read_image(call: Call, memory: Memory, key: tuple[str, str]) -> Image
 def _check(pool: Resource, flavor: FlavorRow, image: Image) -> None:
     if pool.attributes.get("archived"):
         raise ComputeError(ErrorCode.INVALID_STATE, f"The pool {pool.id} is archived and takes nothing new.")
-    if pool.attributes.get("class") != "vps-host":
+    if pool.attributes.get("class") not in {"vps-host", "provider"}:
         raise ComputeError(
             ErrorCode.UNSUPPORTED, f"Instances in a pool of class {pool.attributes.get('class')} are not served yet."
         )

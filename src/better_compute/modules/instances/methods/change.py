@@ -12,10 +12,13 @@ from better_compute.kernel.targets import each, fleet_wide, seen
 from better_compute.modules.capacity.exports import lock_node, next_generation
 from better_compute.modules.instances import store
 from better_compute.modules.instances.rules.lifecycle import Move, Verb, asked, forced
+from better_compute.modules.instances.rules.provided import asked_of_provider, forced_at_provider
 from better_compute.modules.instances.schema import Instance, InstanceList, InstanceRef
 from better_compute.modules.instances.store import InstanceRow
 from better_compute.modules.instances.store.moves import event_of, standing_of, write_move
 from better_compute.modules.nodes.exports import find_node
+from better_compute.modules.providers.exports.servers import lock_server
+from better_compute.modules.providers.schema import SERVERS_STEP
 
 TYPE: Final = "compute-instance"
 
@@ -118,7 +121,7 @@ async def reboot_instance(call: Call, input: InstanceRef) -> Instance:
     positional=("instance_id",),
 )
 async def delete_instance(call: Call, input: InstanceRef) -> Instance:
-    """Deletes an instance with its disk; what it holds returns once its host has confirmed that the guest is gone."""
+    """Deletes an instance with its disk; what it holds returns once its host or provider says that it is gone."""
     return await _change(call, input, "delete")
 
 
@@ -131,13 +134,12 @@ async def delete_instance(call: Call, input: InstanceRef) -> Instance:
     positional=("instance_id",),
 )
 async def force_release(call: Call, input: InstanceRef) -> Instance:
-    """Gives up on a lost or retired node: the instance is deleted and all it holds returns at once.
+    """Gives up on a lost or retired node, or on a provider in trouble: the instance is deleted, all it holds returns.
 
-    Should the host come back, it is still told to remove the guest.
+    Should the host come back, it is still told to remove the guest; a server that turns up later is deleted.
     """
     row = await _locked(call, input)
-    node = await find_node(call.tx, row.node_id)
-    move = forced(standing_of(row), "retired" if node is None else node.state)
+    move = await _forced(call, row)
     if move is None:
         return instance_view(row)
     return instance_view(await _move(call, row, move))
@@ -163,24 +165,34 @@ def instance_view(row: InstanceRow) -> Instance:
         created_at=row.created_at,
         changed_at=row.changed_at,
         project_id=row.project_id,
-        node_id=row.node_id if row.owns_pool else None,
+        node_id=row.node_id or None if row.owns_pool else None,
         deleted_at=row.deleted_at,
     )
 
 
+async def _forced(call: Call, row: InstanceRow) -> Move | None:
+    if row.provided:
+        server = await lock_server(call.tx, tenant_id=row.tenant_id, holder=row.id)
+        return forced_at_provider(standing_of(row), failures=server.failures)
+    node = await find_node(call.tx, row.node_id)
+    return forced(standing_of(row), "retired" if node is None else node.state)
+
+
 async def _change(call: Call, input: InstanceRef, verb: Verb) -> Instance:
     row = await _locked(call, input)
-    move = asked(verb, standing_of(row))
+    move = asked_of_provider(verb, standing_of(row)) if row.provided else asked(verb, standing_of(row))
     if move is None:
         return instance_view(row)
     return instance_view(await _move(call, row, move))
 
 
 async def _move(call: Call, row: InstanceRow, move: Move) -> InstanceRow:
-    generation = await next_generation(call.tx, row.node_id)
+    generation = row.generation + 1 if row.provided else await next_generation(call.tx, row.node_id)
     moved = await write_move(call.tx, row, move, generation=generation)
     event, changed = event_of(moved)
     call.emit(event, changed, subject=f"instance/{row.id}", tenant_id=row.tenant_id)
+    if row.provided:
+        call.wake(SERVERS_STEP, row.id)
     return moved
 
 
@@ -192,7 +204,8 @@ async def _found(call: Call, input: InstanceRef) -> InstanceRow:
 
 
 async def _locked(call: Call, input: InstanceRef) -> InstanceRow:
-    """The instance, after its node's turn lock: the order in which everybody takes them."""
+    """The instance, after its node's turn lock where it has one: the order in which everybody takes them."""
     row = await _found(call, input)
-    await lock_node(call.tx, row.node_id)
+    if not row.provided:
+        await lock_node(call.tx, row.node_id)
     return await call.tx.one(store.LOCK, tenant_id=call.tenant_id, id=row.id)

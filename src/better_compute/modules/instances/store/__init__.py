@@ -39,7 +39,9 @@ class InstanceRow:
     reboots: int
     conditions: list[dict[str, Any]]
     allocation_id: str
+    """Empty in a provider pool."""
     node_id: str
+    """Empty in a provider pool."""
     generation: int
     created_at: int
     changed_at: int
@@ -49,14 +51,20 @@ class InstanceRow:
     """The tenants above whose quota rows were charged too."""
 
     @property
+    def provided(self) -> bool:
+        """Whether it is a provider's server, and not a guest on a node."""
+        return not self.node_id
+
+    @property
     def charges(self) -> dict[str, int]:
         """What its quota was charged."""
         return charges(vcpu=self.vcpu, memory_gib=self.memory_gib, disk_gib=self.disk_gib, gpus=self.gpus)
 
 
-_COLUMNS: Final = """i.id, i.tenant_id, i.pool_id, i.owns_pool, i.project_id, i.name, i.flavor, i.vcpu, i.memory_gib,
+COLUMNS: Final = """i.id, i.tenant_id, i.pool_id, i.owns_pool, i.project_id, i.name, i.flavor, i.vcpu, i.memory_gib,
   i.disk_gib, i.gpus, i.placement, i.image_id, i.labels, i.state, i.reason, i.message, i.power, i.reboots, i.conditions,
-  i.allocation_id, i.node_id, i.generation, (extract(epoch from i.created_at) * 1000)::bigint as created_at,
+  coalesce(i.allocation_id, '') as allocation_id, coalesce(i.node_id, '') as node_id, i.generation,
+  (extract(epoch from i.created_at) * 1000)::bigint as created_at,
   (extract(epoch from i.changed_at) * 1000)::bigint as changed_at,
   (extract(epoch from i.deleted_at) * 1000)::bigint as deleted_at, i.gone_at is not null as gone,
   i.charged_to"""
@@ -92,20 +100,20 @@ ADMIT: Final = hot_query(
 
 FIND: Final = Query(
     name="instances.find",
-    sql=f"select {_COLUMNS} from instances i where i.tenant_id = %(tenant_id)s and i.id = %(id)s",  # noqa: S608  # constants
+    sql=f"select {COLUMNS} from instances i where i.tenant_id = %(tenant_id)s and i.id = %(id)s",  # noqa: S608  # constants
     row=InstanceRow,
 )
 
 LOCK: Final = Query(
     name="instances.lock",
-    sql=f"""select {_COLUMNS} from instances i where i.tenant_id = %(tenant_id)s and i.id = %(id)s
+    sql=f"""select {COLUMNS} from instances i where i.tenant_id = %(tenant_id)s and i.id = %(id)s
             for no key update""",  # noqa: S608  # constants
     row=InstanceRow,
 )
 
 LIST: Final = Query(
     name="instances.list",
-    sql=f"""select {_COLUMNS} from instances i
+    sql=f"""select {COLUMNS} from instances i
             join projection p on p.tenant_id = %(tenant_id)s and p.type = 'compute-instance' and p.id = i.id
             where i.tenant_id = %(tenant_id)s
               and (%(pool_id)s::text is null or i.pool_id = %(pool_id)s::text)
@@ -122,13 +130,13 @@ MOVE: Final = Query(
               reboots = i.reboots + %(reboots)s, generation = %(generation)s, conditions = %(conditions)s::jsonb,
               changed_at = now(), deleted_at = case when %(state)s = 'deleted' then coalesce(i.deleted_at, now()) end,
               gone_at = case when %(gone)s then now() else i.gone_at end
-            where i.tenant_id = %(tenant_id)s and i.id = %(id)s returning {_COLUMNS}""",  # noqa: S608  # constants
+            where i.tenant_id = %(tenant_id)s and i.id = %(id)s returning {COLUMNS}""",  # noqa: S608  # constants
     row=InstanceRow,
 )
 
 LIST_ON_NODE: Final = Query(
     name="instances.list_on_node",
-    sql=f"select {_COLUMNS} from instances i where i.node_id = %(node_id)s and i.gone_at is null order by i.id",  # noqa: S608  # constants
+    sql=f"select {COLUMNS} from instances i where i.node_id = %(node_id)s and i.gone_at is null order by i.id",  # noqa: S608  # constants
     row=InstanceRow,
     crosses_tenants=NODE,
 )

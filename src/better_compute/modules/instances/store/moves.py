@@ -14,6 +14,7 @@ from better_compute.modules.instances import store
 from better_compute.modules.instances.rules.lifecycle import Move, Standing
 from better_compute.modules.instances.schema import CHANGED, DELETED, FAILED, STARTED, STOPPED, InstanceChanged
 from better_compute.modules.instances.store import InstanceRow
+from better_compute.modules.providers.exports.servers import close
 from better_compute.modules.quotas import exports as quotas
 
 _BY_STATE: Final = {"running": STARTED, "stopped": STOPPED, "deleted": DELETED, "error": FAILED}
@@ -29,7 +30,7 @@ async def write_move(
 ) -> InstanceRow:
     """Writes a move; a deletion gives back what the instance held, quota last.
 
-    The node's turn lock and the instance's row must be held.
+    The instance's row must be held, and before it the turn lock of its node, where it has one.
     """
     moved = await tx.one(
         store.MOVE,
@@ -44,7 +45,7 @@ async def write_move(
         conditions=json.dumps(row.conditions if conditions is None else conditions),
         gone=gone,
     )
-    if move.state == "deleted" and await release(tx, row.allocation_id, tenant_id=row.tenant_id):
+    if move.state == "deleted" and await _give_back(tx, row):
         holders = row.charged_to
         await quotas.release(tx, tenant_id=row.tenant_id, holders=holders, pool_id=row.pool_id, amounts=row.charges)
     return moved
@@ -61,3 +62,10 @@ def event_of(row: InstanceRow) -> tuple[EventType, InstanceChanged]:
         message=row.message,
     )
     return _BY_STATE.get(row.state, CHANGED), changed
+
+
+async def _give_back(tx: Tx, row: InstanceRow) -> bool:
+    """Returns the room on its node, or gives its server up; True the first time."""
+    if row.provided:
+        return await close(tx, tenant_id=row.tenant_id, holder=row.id)
+    return await release(tx, row.allocation_id, tenant_id=row.tenant_id)

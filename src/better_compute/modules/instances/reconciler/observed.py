@@ -11,10 +11,11 @@ from better_compute.db.tx import Tx
 from better_compute.kernel.reconciler import Reconciler, Step
 from better_compute.modules.capacity.exports import lock_node, next_generation
 from better_compute.modules.instances import store
+from better_compute.modules.instances.reconciler.telling import tell
 from better_compute.modules.instances.rules.lifecycle import Move, Sighting, observed
 from better_compute.modules.instances.rules.placement import DEGRADED
 from better_compute.modules.instances.store import InstanceRow
-from better_compute.modules.instances.store.moves import event_of, standing_of, write_move
+from better_compute.modules.instances.store.moves import standing_of, write_move
 from better_compute.modules.nodes.exports import GuestRow, reported_guests
 
 NAME: Final = "instances.observed"
@@ -62,7 +63,7 @@ async def record(step: Step, tx: Tx, moves: dict[str, tuple[str, GuestRow]], _do
         settled = move or Move(row.state, row.reason, row.message, row.power)
         moved = await write_move(tx, row, settled, generation=row.generation, gone=gone, conditions=conditions)
         if move is not None and row.state != moved.state:
-            _tell(step, moved)
+            tell(step, moved)
     if confirmed:
         await next_generation(tx, step.key)
 
@@ -84,17 +85,6 @@ def _conditions(row: InstanceRow, guest: GuestRow) -> list[Any]:
         return row.conditions
     own = [condition for condition in row.conditions if condition["type"] == DEGRADED]
     return [*own, *guest.conditions]
-
-
-def _tell(step: Step, row: InstanceRow) -> None:
-    event, changed = event_of(row)
-    step.effects.add_event(
-        event_id=step.new_id("evt"),
-        tenant_id=row.tenant_id,
-        event_type=event.name,
-        subject=f"instance/{row.id}",
-        payload=event.dump(changed),
-    )
 
 
 RECONCILER: Final[Reconciler[Seen, dict[str, tuple[str, GuestRow]], None]] = Reconciler(
