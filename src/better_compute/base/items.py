@@ -181,6 +181,21 @@ CheckDelete = Callable[[World, Key, Live], str | None]
 """Says why an item that left the document cannot be deleted and what to do about it, or None."""
 
 
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Which rows of the audit trail tell who changed an item of a kind: those of this method that are about it."""
+
+    method: str
+    """`pools.offer`."""
+    own: str = ""
+    """The field of the row's metadata with the item's own key; `tenantId` for the tenant that the call acted in.
+
+    Empty for items that the call itself was decided on.
+    """
+    owner: str = ""
+    """The field of the row's metadata with the id of the item's owner; empty when the call was decided on the owner."""
+
+
 def refusal_of(check: Callable[[], None]) -> str | None:
     """What a rule of the kind's module refuses, as the reason of a block."""
     try:
@@ -253,6 +268,8 @@ class ItemKind(Generic[Item]):
     """The note on an item that left the document and stays all the same."""
     delete_note: str = ""
     """What deleting does not touch, for the reader of a plan."""
+    touches: tuple[Touch, ...] = ()
+    """Who changed an item by hand is found by these; without any, by every call that was decided on the item."""
     check: Check | None = None
     check_delete: CheckDelete | None = None
     list_name: str = field(init=False)

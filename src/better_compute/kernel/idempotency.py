@@ -7,6 +7,7 @@ again: that is CONFLICT too.
 """
 
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Final
 
 from better_compute.base.canonical import fingerprint
@@ -27,10 +28,36 @@ CLAIM_KEY: Final = Query(
     crosses_tenants="the function takes the tenant of the call that claims",
 )
 
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """A key that a call claimed, by the id of the object it stands for."""
+
+    object_id: str
+    fingerprint: str
+
+
 FIND_KEY: Final = Query(
     name="idempotency.find",
     sql="select fingerprint from idempotency where object_id = %(object_id)s and tenant_id = %(tenant_id)s",
     row=str,
+)
+
+FIND_KEYS: Final = Query(
+    name="idempotency.find_many",
+    sql="""select object_id, fingerprint from idempotency
+           where tenant_id = %(tenant_id)s and object_id = any(%(object_ids)s)""",
+    row=KnownKey,
+)
+
+CLAIM_KEYS: Final = Query(
+    name="idempotency.claim_many",
+    sql="""insert into idempotency (object_id, tenant_id, method, fingerprint)
+           select claim.object_id, %(tenant_id)s, claim.method, claim.fingerprint
+           from unnest(%(object_ids)s::text[], %(methods)s::text[], %(fingerprints)s::text[])
+             as claim (object_id, method, fingerprint)
+           order by claim.object_id""",
+    row=NoneType,
 )
 
 CONSTRAINT: Final = "idempotency_pkey"

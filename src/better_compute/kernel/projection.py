@@ -51,6 +51,17 @@ class ViewRow:
 
 _COLUMNS: Final = "type, id, tenant_id, owner_tenant_id, attributes, parent_type, parent_id, owner_id, version"
 
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One row that is held until the transaction ends."""
+
+    tenant_id: str
+    type: str
+    id: str
+    version: int
+
+
 FIND_VIEW: Final = Query(
     name="projection.find",
     sql=f"""select {_COLUMNS} from projection
@@ -70,6 +81,15 @@ SHARE_VIEW: Final = Query(
     sql="""select version from projection
            where tenant_id = %(tenant_id)s and type = %(type)s and id = %(id)s for share""",
     row=int,
+)
+
+LOCK_VIEWS: Final = Query(
+    name="projection.lock_many",
+    sql="""select p.tenant_id, p.type, p.id, p.version from projection p
+           join unnest(%(tenant_ids)s::text[], %(types)s::text[], %(ids)s::text[]) as held (tenant_id, type, id)
+             on p.tenant_id = held.tenant_id and p.type = held.type and p.id = held.id
+           order by p.tenant_id, p.type, p.id for no key update of p""",
+    row=Held,
 )
 
 LIST_VIEWS: Final = Query(
@@ -126,6 +146,24 @@ async def still_holds(tx: Tx, resource: Resource, *, shared: bool = False) -> bo
     lock = SHARE_VIEW if shared else LOCK_VIEW
     version = await tx.maybe(lock, tenant_id=resource.tenant_id, type=resource.type, id=resource.id)
     return version == resource.version
+
+
+async def moved_among(tx: Tx, resources: Sequence[Resource]) -> Resource | None:
+    """The first of many resources that is not as it was when it was decided on; all others are held, in one order."""
+    decided = [resource for resource in resources if resource.version != 0]
+    if not decided:
+        return None
+    rows = await tx.many(
+        LOCK_VIEWS,
+        tenant_ids=[resource.tenant_id for resource in decided],
+        types=[resource.type for resource in decided],
+        ids=[resource.id for resource in decided],
+    )
+    versions = {(row.tenant_id, row.type, row.id): row.version for row in rows}
+    return next(
+        (one for one in decided if versions.get((one.tenant_id, one.type, one.id)) != one.version),
+        None,
+    )
 
 
 async def list_views(tx: Tx, *, tenant_id: str, resource_type: str, ids: Sequence[str]) -> dict[str, Resource]:

@@ -75,6 +75,7 @@ async def create_flavor(call: Call, input: FlavorCreate) -> Flavor:
     """
     await _check(call, input, offer_id=input.offer_id)
     flavor = await store.insert_flavor(call.tx, input, flavor_id=call.object_id)
+    call.note(name=flavor.name)
     call.emit(CREATED, _changed(flavor), subject=f"flavor/{flavor.id}")
     return flavor_view(flavor)
 
@@ -131,6 +132,7 @@ async def update_flavor(call: Call, input: FlavorUpdate) -> Flavor:
     offer_id = input.offer_id if input.offer_id is not None else flavor.offer_id
     await _check(call, input, offer_id=offer_id)
     updated = await store.update_flavor(call.tx, flavor, input, offer_id=offer_id)
+    call.note(name=flavor.name)
     call.emit(UPDATED, _changed(updated, restored=flavor.archived), subject=f"flavor/{flavor.id}")
     return flavor_view(updated)
 
@@ -144,6 +146,7 @@ async def update_flavor(call: Call, input: FlavorUpdate) -> Flavor:
 async def delete_flavor(call: Call, input: FlavorRef) -> FlavorDeleted:
     """Deletes a flavor that no instance ever used, and archives one that some instance did, deleted ones included."""
     flavor = await _locked(call, input.pool_id, input.name)
+    call.note(name=flavor.name)
     gone = FlavorGone(flavor_id=flavor.id, pool_id=flavor.pool_id, name=flavor.name)
     if await _is_used(call, flavor.id):
         if not flavor.archived:

@@ -9,7 +9,9 @@ from pathlib import Path
 from better_compute.base.sizes import parse_duration
 from better_compute.kernel.module import Module
 from better_compute.modules.fleet.commands import fleet, offline
-from better_compute.modules.fleet.methods import apply_fleet, export_fleet, get_fleet_status, plan_fleet
+from better_compute.modules.fleet.methods.apply import apply_fleet
+from better_compute.modules.fleet.methods.reads import export_fleet, get_fleet_status, plan_fleet
+from better_compute.modules.fleet.methods.records import acknowledge_drift, rename_item
 from better_compute.modules.fleet.reconciler import drift_reconciler
 from better_compute.modules.fleet.schema import CONVERGED, DRIFTED
 
@@ -19,7 +21,7 @@ def fleet_module(*, drift_every: str = "15m") -> Module:
     return Module(
         name="fleet",
         package=Path(__file__).parent,
-        methods=(export_fleet, plan_fleet, apply_fleet, get_fleet_status),
+        methods=(export_fleet, plan_fleet, apply_fleet, get_fleet_status, rename_item, acknowledge_drift),
         events=(DRIFTED, CONVERGED),
         commands=(*fleet.COMMANDS, *offline.COMMANDS),
         reconcilers=(drift_reconciler(parse_duration(drift_every, setting="fleet_module(drift_every)")),),

@@ -5,24 +5,25 @@ tenant's failure is its own. A check plans in a snapshot of its own, without any
 the document it planned is still the applied one. A quiet check writes the time of the check and nothing else.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from better_compute.db.tx import Tx
 from better_compute.kernel.reconciler import Reconciler, Step
 from better_compute.modules.fleet.rules.document import read_document
-from better_compute.modules.fleet.rules.drift import Finding, compare_drift, stored_drift
+from better_compute.modules.fleet.rules.drift import AppliedRow, Finding, compare_drift, stored_drift
 from better_compute.modules.fleet.rules.fleet import Fleet
 from better_compute.modules.fleet.rules.plan import Options, make_plan
+from better_compute.modules.fleet.rules.touches import traces, trail_ids, trail_methods, trail_tenants, with_touches
 from better_compute.modules.fleet.schema import CONVERGED, DRIFTED, FleetConverged, FleetDrifted
 from better_compute.modules.fleet.store.applied import (
-    AppliedRow,
     find_applied,
     list_applied_tenants,
     update_checked,
     update_drift,
 )
 from better_compute.modules.fleet.store.snapshot import ask_outside, items_of, kinds_of, read_snapshot
+from better_compute.modules.fleet.store.trail import list_trail
 
 NAME: Final = "fleet.drift"
 ALL: Final = "all"
@@ -74,10 +75,12 @@ async def act(step: Step, plan: Facts) -> Finding | None:
     items = items_of(kinds)
     document = read_document(items, plan.document)
     outside = await ask_outside(deployment, kinds, document)
+    options = Options.of(plan.options)
     async with deployment.database.transaction(read_only=True, isolation="repeatable read") as tx:
         snapshot = await read_snapshot(tx, kinds, tenant_id=plan.tenant_id, outside=outside)
-    fresh = make_plan(Fleet(items, document, snapshot), _options(plan.options))
-    return compare_drift(fresh, plan.drift_hash)
+        fleet = Fleet(items, document, snapshot, options.selection)
+        finding = compare_drift(make_plan(fleet, options), plan, now=tx.now_ms)
+        return await _with_touches(tx, fleet, finding) if finding.is_new else finding
 
 
 async def record(step: Step, tx: Tx, plan: Facts, done: Finding | None) -> None:
@@ -96,9 +99,27 @@ async def record(step: Step, tx: Tx, plan: Facts, done: Finding | None) -> None:
         revision=plan.revision,
         drift=stored_drift(done.drift),
         drift_hash=done.drift_hash,
+        told=done.outcome == "drifted",
     )
-    if current:
+    if current and done.outcome != "known":
         _tell(step, plan, done)
+
+
+async def _with_touches(tx: Tx, fleet: Fleet, finding: Finding) -> Finding:
+    """The finding with who made each change."""
+    assert finding.drift is not None
+    changes, tenant_id = finding.drift.changes, fleet.tenant_id
+    found = traces(fleet, changes)
+    rows = await list_trail(
+        tx,
+        tenant_id=tenant_id,
+        tenant_ids=trail_tenants(tenant_id, found),
+        methods=trail_methods(found),
+        ids=trail_ids(found),
+    )
+    return replace(
+        finding, drift=replace(finding.drift, changes=with_touches(changes, found, rows, tenant_id=tenant_id))
+    )
 
 
 def _tell(step: Step, row: AppliedRow, finding: Finding) -> None:
@@ -122,7 +143,3 @@ def _tell(step: Step, row: AppliedRow, finding: Finding) -> None:
         subject=f"fleet/{row.tenant_id}",
         payload=kind.dump(event),
     )
-
-
-def _options(kept: dict[str, Any]) -> Options:
-    return Options(prune=bool(kept.get("prune")), allow_empty=bool(kept.get("allowEmpty")))

@@ -7,12 +7,12 @@ items are checked for their names and plan as blocked, in the words below.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from better_compute.base.items import Action, Omittable
-from better_compute.base.models import VIEW, FlavorName, Input, SiteName, TenantInput
+from better_compute.base.models import MAX_INTEGER, VIEW, FlavorName, Input, SiteName, TenantInput
 from better_compute.kernel.events import EventType
 
 MAX_DOCUMENT: Final = 8 << 20
@@ -26,6 +26,10 @@ MAX_DRIFT_CHANGES: Final = 50
 
 
 PlanHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+SelectorText = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z]{1,63}(/[\x21-\x7e][\x20-\x7e]{0,299})?$")]
+
+Selectors = Annotated[list[SelectorText], Field(max_length=100)]
 
 
 class FleetRef(TenantInput):
@@ -41,6 +45,10 @@ class FleetPlanInput(TenantInput):
     """Delete what the document's lists leave out; without it, such items are left alone."""
     allow_empty: bool = False
     """With `prune`, lets an empty list or map delete everything it could hold."""
+    only: Selectors = Field(default_factory=list)
+    """Look at these items alone, each `kind` or `kind/name`, with `*`; offers and owner quotas go with their pool."""
+    exclude: Selectors = Field(default_factory=list)
+    """Leave these items alone, written likewise; stronger than `only`."""
 
 
 class FleetApplyInput(FleetPlanInput):
@@ -48,6 +56,42 @@ class FleetApplyInput(FleetPlanInput):
 
     plan_hash: Omittable[PlanHash] = None
     """The hash of the plan that was reviewed; CONFIG_DRIFT when the plan no longer has it."""
+
+
+class FleetRename(TenantInput):
+    """A new name for something that has none of its own."""
+
+    kind: Literal["site", "pool"]
+    """`site` or `pool`; other kinds have names of their own (seed 000, Names instead of ids)."""
+    name: SiteName
+    """Its name so far, or its id when fleet gave it none."""
+    new_name: SiteName
+    """The name that documents use from now on."""
+
+
+class FleetAcknowledge(TenantInput):
+    """A drift that is known and meant to stay for a while."""
+
+    until: Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+    """Epoch milliseconds, at most a year ahead; when the drift is still there then, it is told again."""
+    plan_hash: Omittable[PlanHash] = None
+    """The `planHash` of the drift as it was read; CONFLICT when the drift is another one by now."""
+    reason: Annotated[str, StringConstraints(max_length=500)] = ""
+    """Why, for whoever asks later."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetTouch:
+    """Who changed an item outside FleetConfig, from the audit trail."""
+
+    __pydantic_config__ = VIEW
+
+    by: str
+    """The caller."""
+    method: str
+    """The call that it made."""
+    at: int
+    """Epoch milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +116,8 @@ class FleetChange:
     """Why the change cannot be applied, and what to do; such a plan is refused as a whole."""
     note: str | None = None
     """What a reader may not expect of this change."""
+    touched: FleetTouch | None = None
+    """In a drift: who made the fleet differ; absent when the audit trail does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +197,10 @@ class FleetBaseline:
     applied_at: int
     """Epoch milliseconds."""
     prune: bool
+    only: list[str] | None = None
+    """The items that the document was applied to, when it was not all."""
+    exclude: list[str] | None = None
+    """The items that were left alone."""
     checked_at: int | None = None
     """When drift was looked for last, epoch milliseconds; absent before the first check."""
 
@@ -170,6 +220,30 @@ class FleetDrift:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetAcknowledged:
+    """A drift that somebody knows of and lets be."""
+
+    __pydantic_config__ = VIEW
+
+    by: str
+    until: int
+    """Epoch milliseconds."""
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetProgress:
+    """How far an apply that is running now has come."""
+
+    __pydantic_config__ = VIEW
+
+    done: int
+    """Calls that were decided, plus calls that have run."""
+    total: int
+    """Twice the number of calls: each is decided first and run later."""
+
+
+@dataclass(frozen=True, slots=True)
 class FleetStatus:
     """What is known about a fleet's document and its drift."""
 
@@ -180,6 +254,24 @@ class FleetStatus:
     """Absent when no document was ever applied."""
     drift: FleetDrift | None = None
     """Absent while the fleet is as the document says."""
+    acknowledged: FleetAcknowledged | None = None
+    """Who lets the drift be, and how long; absent when nobody does."""
+    applying: FleetProgress | None = None
+    """Present while a long apply is running."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRenamed:
+    """What goes by another name now."""
+
+    __pydantic_config__ = VIEW
+
+    kind: str
+    name: str
+    """The new name."""
+    object_id: str
+    document: bool
+    """Whether the applied document spoke of it and was rewritten; change your own copy alike."""
 
 
 @dataclass(frozen=True, slots=True)

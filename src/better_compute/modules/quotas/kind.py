@@ -6,7 +6,7 @@ Other tenants' quotas are part of the offers that grant them (`pools/kind.py`).
 from collections.abc import Sequence
 from typing import Final
 
-from better_compute.base.items import FieldRule, ItemKind, Live, PlannedCall, Wish
+from better_compute.base.items import FieldRule, ItemKind, Live, PlannedCall, Touch, Wish
 from better_compute.base.models import Input, Integer, ResourceName
 from better_compute.db.tx import Tx
 from better_compute.kernel.kinds import Kind
@@ -50,6 +50,7 @@ OWNER_QUOTA: Final = Kind(
         with_owner=True,
         create=_set,
         update=_set,
+        touches=(Touch("quotas.set", own="resource", owner="poolId"),),
         kept="owner quotas are never deleted; write another maximum to change one",
     ),
     read=_read,

@@ -41,6 +41,7 @@ async def set_quota(call: Call, input: QuotaSet) -> ResourceQuota:
     if before is None or before.max != input.max:
         previous = None if before is None else before.max
         changed = QuotaChanged(pool_id=input.pool_id, resource=input.resource, max=input.max, previous=previous)
+        call.note(poolId=input.pool_id, resource=input.resource)
         call.emit(SET, changed, subject=f"pool/{input.pool_id}")
     return ResourceQuota(resource=input.resource, max=input.max, used=used, available=available(input.max, used))
 

@@ -79,6 +79,8 @@ def _existence(fleet: Fleet, kind: str, key: Key) -> str | None:
         return absent or f"this deployment has no {noun}s"
     if (kind, key) in fleet.leaving:
         return f"the {noun} {key[-1]} is deleted by the same plan; keep it in the document"
+    if (kind, key) in fleet.left_out and fleet.values(kind, key) is None:
+        return f"the {noun} {key[-1]} is left out of this plan; select it as well"
     if (kind, key) in fleet.stuck:
         return f"the {noun} {key[-1]} cannot be created; see there"
     if fleet.values(kind, key) is None:

@@ -10,10 +10,44 @@ from typing import Any, Literal
 
 from better_compute.base.canonical import fingerprint
 from better_compute.base.models import adapter_of
-from better_compute.modules.fleet.rules.plan import Plan, summary_of
-from better_compute.modules.fleet.schema import MAX_DRIFT_CHANGES, FleetDrift
+from better_compute.modules.fleet.rules.plan import Options, Plan, summary_of
+from better_compute.modules.fleet.schema import (
+    MAX_DRIFT_CHANGES,
+    FleetAcknowledged,
+    FleetBaseline,
+    FleetDrift,
+    FleetProgress,
+    FleetStatus,
+)
 
-Outcome = Literal["quiet", "same", "drifted", "converged"]
+Outcome = Literal["quiet", "same", "drifted", "known", "converged"]
+"""`known` is a drift that is new to the record and acknowledged: it is recorded and not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRow:
+    """The document that was applied last, and what is known about drift since."""
+
+    tenant_id: str
+    revision: int
+    document: dict[str, Any]
+    options: dict[str, Any]
+    """How it was meant: `prune`, `allowEmpty`, `only`, `exclude`."""
+    plan_hash: str
+    applied_by: str
+    applied_at: int
+    checked_at: int | None
+    drift: dict[str, Any] | None
+    drift_hash: str | None
+    acked_hash: str | None
+    """The drift that somebody lets be."""
+    acked_until: int | None
+    acked_by: str
+    acked_reason: str
+
+    def acknowledges(self, found: str | None, now: int) -> bool:
+        """Whether this drift is one that is let be at that time."""
+        return found is not None and found == self.acked_hash and now < (self.acked_until or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +59,23 @@ class Finding:
     """What is now recorded; None when the fleet is as the document says."""
     drift_hash: str | None
 
+    @property
+    def is_new(self) -> bool:
+        """Whether there is a drift that the record does not have yet."""
+        return self.outcome in {"drifted", "known"}
 
-def compare_drift(plan: Plan, known_hash: str | None) -> Finding:
+
+def compare_drift(plan: Plan, row: AppliedRow, *, now: int) -> Finding:
     """Sets a fresh plan of the applied document against the drift known so far."""
     if not plan.steps and not plan.blocked:
-        return Finding(outcome="quiet" if known_hash is None else "converged", drift=None, drift_hash=None)
+        return Finding(outcome="quiet" if row.drift_hash is None else "converged", drift=None, drift_hash=None)
     found = drift_hash(plan)
-    return Finding(outcome="same" if found == known_hash else "drifted", drift=drift_of(plan), drift_hash=found)
+    ran_out = found == row.acked_hash and not row.acknowledges(found, now)
+    if found == row.drift_hash and not ran_out:
+        outcome: Outcome = "same"
+    else:
+        outcome = "known" if row.acknowledges(found, now) else "drifted"
+    return Finding(outcome=outcome, drift=drift_of(plan), drift_hash=found)
 
 
 def drift_hash(plan: Plan) -> str:
@@ -48,6 +92,33 @@ def drift_of(plan: Plan) -> FleetDrift:
         summary=summary_of(plan.changes),
         blocked=bool(plan.blocked),
         plan_hash=plan.plan_hash,
+    )
+
+
+def status_view(tenant_id: str, row: AppliedRow | None, *, progress: FleetProgress | None, now: int) -> FleetStatus:
+    """What `fleet.status` answers from a row."""
+    if row is None:
+        return FleetStatus(tenant_id=tenant_id, applying=progress)
+    options = Options.of(row.options)
+    baseline = FleetBaseline(
+        plan_hash=row.plan_hash,
+        applied_by=row.applied_by,
+        applied_at=row.applied_at,
+        prune=options.prune,
+        only=list(options.only) or None,
+        exclude=list(options.exclude) or None,
+        checked_at=row.checked_at,
+    )
+    acknowledged = None
+    if row.acknowledges(row.drift_hash, now):
+        assert row.acked_until is not None
+        acknowledged = FleetAcknowledged(by=row.acked_by, until=row.acked_until, reason=row.acked_reason or None)
+    return FleetStatus(
+        tenant_id=tenant_id,
+        applied=baseline,
+        drift=read_drift(row.drift),
+        acknowledged=acknowledged,
+        applying=progress,
     )
 
 

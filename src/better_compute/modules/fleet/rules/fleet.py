@@ -12,8 +12,11 @@ from typing import Any, Final
 from better_compute.base.items import ItemKind, Key, Live, Wanted
 from better_compute.modules.fleet.rules.document import Document
 from better_compute.modules.fleet.rules.names import Names
+from better_compute.modules.fleet.rules.selection import Selection, Selector
 
 AnyKind = ItemKind[Any]
+
+EVERYTHING: Final = Selection()
 
 EMPTY: Final = Document(wanted={}, lists=frozenset(), managed={}, absent=())
 """The document that wants nothing and manages nothing; what an export is made from."""
@@ -43,10 +46,17 @@ class Present:
 class Fleet:
     """The document, the fleet, and how they meet."""
 
-    def __init__(self, kinds: Sequence[AnyKind], document: Document, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        kinds: Sequence[AnyKind],
+        document: Document,
+        snapshot: Snapshot,
+        selection: Selection = EVERYTHING,
+    ) -> None:
         self.kinds = {kind.name: kind for kind in kinds}
         self.document = document
         self.names = snapshot.names
+        self.selection = selection
         self._snapshot = snapshot
         self._keys: dict[tuple[str, str], Key] = {}
         self._present: dict[str, dict[Key, Present]] = {}
@@ -58,6 +68,8 @@ class Fleet:
         """What the plan deletes; filled before anything else is looked at."""
         self.stuck: set[tuple[str, Key]] = set()
         """New items that cannot be created, so that nothing can refer to them."""
+        self.left_out: set[tuple[str, Key]] = set()
+        """Items of the document that are not selected."""
         for kind in kinds:
             self._index_live(kind)
         for kind in kinds:
@@ -97,12 +109,22 @@ class Fleet:
         return self._archived.get(kind, {})
 
     def wanted(self, kind: str) -> Mapping[Key, Wanted]:
-        """The items of a kind that the document lists."""
+        """The items of a kind that the document lists and the plan looks at."""
         return self._wanted.get(kind, {})
 
     def key_of(self, kind: str, object_id: str) -> Key | None:
         """The key of a live object; None when it is not there."""
         return self._keys.get((kind, object_id))
+
+    def unmatched(self, selectors: Sequence[Selector]) -> list[int]:
+        """Which of the selectors name nothing, in the document or in the fleet."""
+        names = {(item.kind, item.name) for item in self.document.absent}
+        for kind in self.kinds.values():
+            keys = {item.key for item in self.document.wanted.get(kind.name, ())} | set(self.present(kind.name))
+            names.update((kind.name, kind.display(key)) for key in keys)
+        return [
+            index for index, one in enumerate(selectors) if not any(one.matches(kind, name) for kind, name in names)
+        ]
 
     def is_managed(self, kind: AnyKind, key: Key) -> bool:
         """Whether the document speaks of the list that this item would stand in (design, section 10)."""
@@ -135,8 +157,11 @@ class Fleet:
     def _index_wanted(self, kind: AnyKind) -> None:
         wanted = self._wanted.setdefault(kind.name, {})
         for item in self.document.wanted.get(kind.name, ()):
-            wanted[item.key] = item
             self._filled.add((kind.name, item.key[:-1]))
+            if not self.selection.takes(kind, item.key):
+                self.left_out.add((kind.name, item.key))
+                continue
+            wanted[item.key] = item
             self._belonging.setdefault((kind.name, item.key[:-1]), {})[item.key] = None
 
     def _key(self, kind: AnyKind, live: Live) -> Key | None:

@@ -38,6 +38,11 @@ class Names:
         """The name that fleet gave an object; its id when it gave none."""
         return self._by_id.get((kind, object_id), object_id)
 
+    def object_of(self, kind: str, name: str) -> str:
+        """The object of the name's newest life, there or not; empty when the name never stood for any."""
+        row = self._rows.get((kind, name))
+        return "" if row is None else row.object_id
+
     def next_life(self, kind: str, name: str) -> int:
         """Which life an object begins that is now created under this name; the first is 1."""
         row = self._rows.get((kind, name))

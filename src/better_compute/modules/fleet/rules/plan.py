@@ -22,6 +22,7 @@ from better_compute.modules.fleet.rules.blocks import (
 )
 from better_compute.modules.fleet.rules.fleet import Fleet, Present
 from better_compute.modules.fleet.rules.names import idempotency_key
+from better_compute.modules.fleet.rules.selection import Selection
 from better_compute.modules.fleet.rules.values import differing, hashed, written
 from better_compute.modules.fleet.schema import FleetCall, FleetChange, FleetPlan, FleetSummary
 
@@ -34,6 +35,32 @@ class Options:
 
     prune: bool = False
     allow_empty: bool = False
+    only: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def selection(self) -> Selection:
+        """What `only` and `exclude` say."""
+        return Selection(self.only, self.exclude)
+
+    def kept(self) -> dict[str, Any]:
+        """The options as they are recorded beside the document."""
+        return {
+            "prune": self.prune,
+            "allowEmpty": self.allow_empty,
+            "only": list(self.only),
+            "exclude": list(self.exclude),
+        }
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> "Options":
+        """Recorded options, by this version or an older one."""
+        return cls(
+            prune=bool(kept.get("prune")),
+            allow_empty=bool(kept.get("allowEmpty")),
+            only=tuple(kept.get("only", ())),
+            exclude=tuple(kept.get("exclude", ())),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +127,7 @@ def make_plan(fleet: Fleet, options: Options) -> Plan:
     changes.extend(
         FleetChange(kind=item.kind, name=item.name, action="create", blocked=item.reason)
         for item in sorted(fleet.document.absent, key=lambda item: (item.kind, item.name))
+        if fleet.selection.takes_name((item.kind, item.name))
     )
     return Plan(changes=tuple(changes), steps=tuple(calls), plan_hash=_hash(calls))
 
@@ -129,7 +157,7 @@ def _deletions(fleet: Fleet, kind: AnyKind, options: Options) -> Iterable[Step]:
         return
     present, wanted = fleet.present(kind.name), fleet.wanted(kind.name)
     for key in sorted(present):
-        if key in wanted or not fleet.is_managed(kind, key):
+        if key in wanted or not fleet.is_managed(kind, key) or not fleet.selection.takes(kind, key):
             continue
         yield _delete(fleet, kind, key, options)
 

@@ -458,6 +458,7 @@ async def test_drift_is_told_once_and_convergence_once(h: Harness) -> None:
             "fields": ["policy"],
             "before": {"policy": {"disruptionBudget": 0.5}},
             "after": {"policy": {"disruptionBudget": 0.1}},
+            "touched": {"by": "svc_root", "method": "pools.update", "at": told["changes"][0]["touched"]["at"]},
         }
     ]
     assert told["summary"] == {"create": 0, "update": 1, "delete": 0, "unchanged": 5}

@@ -78,9 +78,14 @@ def test_a_kind_without_its_module_is_in_the_schema_by_name() -> None:
     assert not validator.is_valid({"version": 1, "flavors": [{"name": "f"}]})
 
 
-def test_a_good_document_is_counted(run: Run) -> None:
-    counted = "1 site, 1 provider account, 2 pools, 1 owner quota, 1 offer, 4 flavors, 1 sandbox template"
-    assert run("fleet", "validate", EXAMPLE)[:2] == (0, f"{EXAMPLE} is a FleetConfig with {counted}.\n")
+def test_a_good_document_is_counted(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text("version: 1\nsites: [{ name: a, kind: shared, region: eu }, { name: b, kind: shared, region: eu }]")
+    assert run("fleet", "validate", file)[:2] == (0, f"{file} is a FleetConfig with 2 sites.\n")
+    file.write_text("version: 1")
+    assert run("fleet", "validate", file)[:2] == (0, f"{file} is a FleetConfig with no items.\n")
+    status, out, _ = run("fleet", "validate", EXAMPLE, "--json")
+    assert (status, json.loads(out)["valid"]) == (0, True)
 
 
 def test_every_problem_is_told_with_its_line(run: Run, tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ async def offer_pool(call: Call, input: PoolOffer) -> Offer:
         priority=offer.priority,
         include_descendants=offer.include_descendants,
     )
+    call.note(toTenantId=input.to_tenant_id)
     call.emit(OFFERED, offered, subject=f"pool/{pool.id}")
     await set_limits(call.tx, tenant_id=input.to_tenant_id, pool_id=pool.id, limits=quota, replace=True)
     return _offer_view(offer, quota)
@@ -113,6 +114,7 @@ async def unoffer_pool(call: Call, input: PoolUnoffer) -> OfferRef:
     offered = [one.tenant_id for one in await offers_of(call, pool)]
     _withdraw(call, pool, await store.list_viewers(call.tx, pool), holder=input.to_tenant_id, offered=offered)
     gone = OfferRef(pool_id=pool.id, to_tenant_id=input.to_tenant_id)
+    call.note(toTenantId=input.to_tenant_id)
     call.emit(UNOFFERED, gone, subject=f"pool/{pool.id}")
     await drop_to_zero(call.tx, tenant_id=input.to_tenant_id, pool_id=pool.id)
     return gone

@@ -1,0 +1,1 @@
+"""The methods of fleets: asking (`reads`), applying (`apply`), and what is said about it afterwards (`records`)."""
