@@ -2,6 +2,7 @@
 
 from better_compute.db.tx import Tx
 from better_compute.identity.credentials import store
+from better_compute.identity.credentials.rules import scopes_document
 from better_compute.identity.credentials.schema import CredentialCreate, CredentialCreated
 from better_compute.identity.iam.exports import new_token, token_hash
 from better_compute.identity.iam.schema import Credential
@@ -18,6 +19,7 @@ async def issue_key(tx: Tx, ident: str, wanted: CredentialCreate, *, created_by:
         token_hash=token_hash(token),
         name=wanted.name,
         description=wanted.description,
+        policy=scopes_document(wanted.scopes) if wanted.scopes is not None else wanted.policy,
         created_by=created_by,
         life_seconds=wanted.expires_in_seconds,
     )
@@ -27,6 +29,11 @@ async def issue_key(tx: Tx, ident: str, wanted: CredentialCreate, *, created_by:
 async def find_key(tx: Tx, token_hash: str) -> Credential | None:
     """The key with this hash unless it was revoked; expired ones too."""
     return await tx.maybe(store.BY_HASH, token_hash=token_hash)
+
+
+async def get_key(tx: Tx, *, tenant_id: str, credential_id: str) -> Credential | None:
+    """The key of this tenant with this id unless it was revoked; expired ones too."""
+    return await tx.maybe(store.BY_ID, tenant_id=tenant_id, id=credential_id)
 
 
 async def note_used(tx: Tx, uses: dict[str, int]) -> None:

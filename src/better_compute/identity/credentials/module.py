@@ -9,7 +9,9 @@ from better_compute.identity.credentials.methods import (
     list_credentials,
     list_service_accounts,
     revoke_credential,
+    rotate_credential,
     set_service_account_status,
+    update_credential,
 )
 from better_compute.kernel.module import Module
 
@@ -24,6 +26,8 @@ MODULE = Module(
         set_service_account_status,
         create_credential,
         list_credentials,
+        update_credential,
+        rotate_credential,
         revoke_credential,
     ),
 )

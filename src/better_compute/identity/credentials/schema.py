@@ -5,11 +5,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from better_compute.base.models import MAX_INTEGER, VIEW, Id, TenantInput
+from better_compute.base.models import MAX_INTEGER, NOT_NULL, VIEW, Id, TenantInput
 
 DEFAULT_LIFE_SECONDS = 90 * 86_400
 """How long an API key lives when nobody says otherwise."""
 
+MAX_LIFE_SECONDS = 31_536_000
+"""A year, the longest life of an API key."""
+
+Scope = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x20\x7f]+$")]
 AccountName = Annotated[
     str, StringConstraints(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")
 ]
@@ -52,8 +56,12 @@ class CredentialCreate(TenantInput):
     """What people read in lists."""
     description: Description | None = None
     """A note for administrators."""
-    expires_in_seconds: Annotated[int, Field(ge=60, le=31_536_000)] = DEFAULT_LIFE_SECONDS
+    expires_in_seconds: Annotated[int, Field(ge=60, le=MAX_LIFE_SECONDS)] = DEFAULT_LIFE_SECONDS
     """How long it counts: from a minute to a year, 90 days when left out."""
+    policy: dict[str, Any] | None = None
+    """A policy document that bounds whatever is done with the key; it never grants anything."""
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=128)] | None = None
+    """Actions that the key is bounded to, on every resource; short for a policy, and not together with one."""
 
 
 class CredentialList(TenantInput):
@@ -68,6 +76,17 @@ class CredentialRef(TenantInput):
 
     credential_id: Id
     """The id of the key, not the key itself."""
+
+
+class CredentialUpdate(CredentialRef):
+    """What is to change about a key; what is left out stays."""
+
+    name: Label | None = None
+    """What people read in lists; null takes it away."""
+    description: Description | None = None
+    """A note for administrators; null takes it away."""
+    expires_at: Annotated[EpochMs | None, NOT_NULL] = None
+    """Until when it counts, in epoch milliseconds: later than now, and at most a year ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +114,9 @@ class CredentialSummary:
     expires_at: int
     expired: bool
     policy: dict[str, Any] | None
-    """The scope that bounds the key, where it has one."""
+    """The policy that bounds the key, where it has one."""
+    scopes: list[str] | None
+    """The actions that it is bounded to, where it was made with a list of them."""
     name: str | None
     description: str | None
     last_used_at: int | None

@@ -5,6 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from better_compute.base.errors import ComputeError, ErrorCode, invalid
+
+Reason = Literal["KILL_SWITCH", "TARGET", "OVERRIDE", "ROLLOUT", "DEFAULT"]
+"""What decided whether a flag is on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -17,6 +22,10 @@ class Flag:
     default_value: bool
     rollout_percentage: int | None
     kill_switch: bool
+    tenant_overridable: bool
+    internal: bool
+    description: str | None
+    created_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +42,42 @@ class FlagTarget:
     expires_at: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a flag is on for a tenant, and why."""
+
+    flag: Flag
+    value: bool
+    reason: Reason
+
+
+def check_flag(flag: Flag) -> None:
+    """INVALID_INPUT for a flag whose parts do not go together."""
+    if flag.rollout_percentage is not None and flag.default_value:
+        raise invalid("rolloutPercentage", "a rollout needs the default false")
+    if flag.internal and flag.tenant_overridable:
+        raise invalid("tenantOverridable", "tenants do not see internal flags and cannot override them")
+
+
+def check_override(chain: Sequence[str], flag: Flag, targets: Sequence[FlagTarget]) -> None:
+    """INVALID_STATE unless the first tenant of `chain` may decide about this flag of a tenant above for itself."""
+    if not flag.tenant_overridable:
+        raise ComputeError(ErrorCode.INVALID_STATE, f"{flag.key} is not for tenants to override.")
+    below = chain[: chain.index(flag.tenant_id)]
+    if any(target.flag_id == flag.id and target.tenant_id in below and _locks(target) for target in targets):
+        raise ComputeError(ErrorCode.INVALID_STATE, f"{flag.key} is locked here by whoever defined it.")
+
+
 def flags_on(chain: Sequence[str], flags: Sequence[Flag], targets: Sequence[FlagTarget]) -> frozenset[str]:
     """The keys that are on for the first tenant of `chain`, which goes up to the root.
 
     `flags` are those defined in the chain. The definition nearest the root wins a key.
     """
+    return frozenset(verdict.flag.key for verdict in verdicts(chain, flags, targets) if verdict.value)
+
+
+def verdicts(chain: Sequence[str], flags: Sequence[Flag], targets: Sequence[FlagTarget]) -> list[Verdict]:
+    """What holds of every flag for the first tenant of `chain`, by key; arguments as for `flags_on`."""
     height = {tenant_id: place for place, tenant_id in enumerate(chain)}
     by_flag: dict[str, dict[tuple[str, str], FlagTarget]] = {}
     for target in targets:
@@ -45,33 +85,32 @@ def flags_on(chain: Sequence[str], flags: Sequence[Flag], targets: Sequence[Flag
     chosen: dict[str, Flag] = {}
     for flag in sorted(flags, key=lambda flag: height[flag.tenant_id]):
         chosen[flag.key] = flag
-    return frozenset(
-        key
-        for key, flag in chosen.items()
-        if _is_on(flag, list(chain[: height[flag.tenant_id]]), by_flag.get(flag.id, {}))
-    )
+    return [
+        Verdict(flag, *_judge(flag, list(chain[: height[flag.tenant_id]]), by_flag.get(flag.id, {})))
+        for _, flag in sorted(chosen.items())
+    ]
 
 
-def _is_on(flag: Flag, below: list[str], targets: Mapping[tuple[str, str], FlagTarget]) -> bool:
+def _judge(flag: Flag, below: list[str], targets: Mapping[tuple[str, str], FlagTarget]) -> tuple[bool, Reason]:
     """`below` goes from the tenant asked about up to the one directly below the definer."""
     if flag.kill_switch:
-        return False
+        return False, "KILL_SWITCH"
     locked = [place for place, tenant_id in enumerate(below) if _locks(targets.get((tenant_id, "target")))]
     highest_lock = max(locked, default=-1)
     for place, tenant_id in enumerate(below):
         override = targets.get((tenant_id, "override"))
         if override is not None and place > highest_lock:
-            return override.value
+            return override.value, "OVERRIDE"
         target = targets.get((tenant_id, "target"))
         if target is not None:
-            return target.value
+            return target.value, "TARGET"
     if flag.rollout_percentage is not None and below:
-        return _bucket(flag.key, below[-1]) < flag.rollout_percentage
-    return flag.default_value
+        return _bucket(flag.key, below[-1]) < flag.rollout_percentage, "ROLLOUT"
+    return flag.default_value, "DEFAULT"
 
 
 def _locks(target: FlagTarget | None) -> bool:
-    return target is not None and target.locked
+    return target is not None and target.source == "target" and target.locked
 
 
 def _bucket(key: str, tenant_id: str) -> float:

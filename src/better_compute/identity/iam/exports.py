@@ -1,6 +1,6 @@
 """What every group of the embedded IAM shares: what it decides on, how it makes tokens, and its surroundings.
 
-All IAM methods decide on resources of the one type `iam`, as `iam-facts` section 7 has it: creates and lists on
+IAM methods decide on resources of the one type `iam`, as `iam-facts` section 7 has it: creates and lists on
 `iam/<tenant>`, everything else on `iam/<id>`. IAM objects have no projection rows, so an id that does not exist is
 decided on like any other and is NOT_FOUND afterwards; a caller without permission never learns the difference.
 """
@@ -10,8 +10,17 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from better_compute.db.tx import Tx
 from better_compute.identity.iam import store
-from better_compute.identity.iam.rules import TOKEN_ENTROPY_BYTES, TokenKind, make_token, token_hash, token_kind
+from better_compute.identity.iam.rules import (
+    TOKEN_ENTROPY_BYTES,
+    TokenKind,
+    Vocabulary,
+    check_document,
+    make_token,
+    token_hash,
+    token_kind,
+)
 from better_compute.kernel.call import Call
+from better_compute.kernel.registry import Registry
 from better_compute.kernel.resources import Resource, ResourceType
 from better_compute.kernel.sealing import Sealer
 from better_compute.kernel.targets import Target
@@ -60,6 +69,19 @@ def new_token(kind: TokenKind) -> str:
     return make_token(kind, secrets.token_bytes(TOKEN_ENTROPY_BYTES))
 
 
+def check_policy(call: Call, value: dict[str, Any], *, path: str, within: str = "") -> None:
+    """INVALID_INPUT with every fault of a policy document that stands in the input at `path`.
+
+    `within` is the part of the document that the caller wrote, where it is not the whole.
+    """
+    registry = call.provided(Registry)
+    vocabulary = Vocabulary(
+        actions=frozenset(item.action for item in registry.methods.values()),
+        types=frozenset(registry.resource_types),
+    )
+    check_document(value, vocabulary, path=path, within=within)
+
+
 def iam_resource(tenant_id: str, ident: str) -> Resource:
     """`iam/<ident>` in a tenant."""
     return Resource(type=IAM, id=ident, tenant_id=tenant_id, owner_tenant_id=tenant_id)
@@ -82,6 +104,16 @@ def on_object(*, by: str) -> Target:
         return iam_resource(call.tenant_id, getattr(given, by))
 
     return Target(kind="one", types=(IAM,), described=f"`iam/<{by}>`", resolve=resolve, by=by)
+
+
+def on_caller() -> Target:
+    """No decision: whoever is authenticated may call, about itself; the audit trail names the caller."""
+
+    async def resolve(call: Call, _given: Any) -> Resource:
+        return iam_resource(call.tenant_id, call.caller.id)
+
+    described = "nothing; any authenticated caller may call, about itself"
+    return Target(kind="caller", types=(), described=described, resolve=resolve)
 
 
 def on_tenant_as_seen_by_root(*, by: str = "tenant_id") -> Target:

@@ -1,9 +1,21 @@
 """People, service accounts and groups for the other groups and for the adapter, inside their transactions."""
 
+from typing import Any
+
 from better_compute.base.errors import ComputeError, ErrorCode, not_found
 from better_compute.db.tx import Tx
 from better_compute.identity.people import store
-from better_compute.identity.people.schema import Identity, PersonCreate
+from better_compute.identity.people.rules import subject_type_of
+from better_compute.identity.people.schema import (
+    Group,
+    GroupCreate,
+    GroupMember,
+    GroupMemberAdd,
+    GroupMemberRef,
+    Identity,
+    PersonCreate,
+    SubjectType,
+)
 from better_compute.identity.people.store import Holder, Membership
 
 __all__ = ["Holder", "Membership"]
@@ -112,6 +124,89 @@ async def list_root_admins(tx: Tx, *, tenant_id: str) -> list[str]:
 async def groups_of(tx: Tx, *, tenant_id: str, identity_id: str) -> list[Membership]:
     """The groups that an identity is in now, and until when."""
     return await tx.many(store.GROUPS_OF, tenant_id=tenant_id, identity_id=identity_id)
+
+
+async def set_boundary(tx: Tx, *, tenant_id: str, identity_id: str, boundary: dict[str, Any] | None) -> Identity:
+    """Writes the checked policy that bounds an identity; NOT_FOUND."""
+    changed = await tx.maybe(store.SET_BOUNDARY, tenant_id=tenant_id, id=identity_id, boundary=boundary)
+    if changed is None:
+        raise not_found("identity", identity_id)
+    return changed
+
+
+async def find_subject(tx: Tx, *, tenant_id: str, subject_id: str, subject_type: SubjectType | None) -> SubjectType:
+    """What a subject of this tenant is, once it is known to exist; NOT_FOUND."""
+    kind = subject_type or subject_type_of(subject_id)
+    if kind == "group":
+        await get_group(tx, tenant_id=tenant_id, group_id=subject_id)
+    else:
+        await get_identity(tx, tenant_id=tenant_id, identity_id=subject_id)
+    return kind
+
+
+async def insert_group(tx: Tx, ident: str, wanted: GroupCreate) -> Group:
+    """Writes a group; CONFLICT when the name is taken in the tenant."""
+    return await tx.one(
+        store.INSERT_GROUP,
+        id=ident,
+        tenant_id=wanted.tenant_id,
+        name=wanted.name,
+        description=wanted.description,
+    )
+
+
+async def get_group(tx: Tx, *, tenant_id: str, group_id: str) -> Group:
+    """The group of this tenant; NOT_FOUND."""
+    found = await tx.maybe(store.FIND_GROUP, tenant_id=tenant_id, id=group_id)
+    if found is None:
+        raise not_found("group", group_id)
+    return found
+
+
+async def list_groups(tx: Tx, *, tenant_id: str) -> list[Group]:
+    """The groups of a tenant by name."""
+    return await tx.many(store.LIST_GROUPS, tenant_id=tenant_id)
+
+
+async def lock_group(tx: Tx, *, tenant_id: str, group_id: str) -> None:
+    """Has others who change the group wait until the transaction ends; NOT_FOUND."""
+    if await tx.maybe(store.LOCK_GROUP, tenant_id=tenant_id, id=group_id) is None:
+        raise not_found("group", group_id)
+
+
+async def delete_group(tx: Tx, *, tenant_id: str, group_id: str) -> None:
+    """Deletes a group with its memberships; NOT_FOUND, or INVALID_STATE while a role is bound to it."""
+    if await tx.maybe(store.DELETE_GROUP, tenant_id=tenant_id, id=group_id) is None:
+        raise not_found("group", group_id)
+
+
+async def add_member(tx: Tx, wanted: GroupMemberAdd) -> GroupMember:
+    """Writes a membership, or until when it counts; group and identity were checked."""
+    return await tx.one(
+        store.ADD_MEMBER,
+        tenant_id=wanted.tenant_id,
+        group_id=wanted.group_id,
+        identity_id=wanted.identity_id,
+        expires_at=wanted.expires_at,
+    )
+
+
+async def remove_member(tx: Tx, member: GroupMemberRef) -> None:
+    """Deletes a membership; NOT_FOUND for somebody who is not in the group."""
+    gone = await tx.maybe(
+        store.REMOVE_MEMBER,
+        tenant_id=member.tenant_id,
+        group_id=member.group_id,
+        identity_id=member.identity_id,
+    )
+    if gone is None:
+        raise not_found("member", member.identity_id)
+
+
+async def list_members(tx: Tx, *, tenant_id: str, group_id: str) -> list[GroupMember]:
+    """Who is in a group now; NOT_FOUND for a group that does not exist."""
+    await get_group(tx, tenant_id=tenant_id, group_id=group_id)
+    return await tx.many(store.LIST_MEMBERS, tenant_id=tenant_id, group_id=group_id)
 
 
 async def _keep_a_root_admin(tx: Tx, *, tenant_id: str, without: str) -> None:

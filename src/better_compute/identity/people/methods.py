@@ -14,8 +14,10 @@ from better_compute.kernel.method import method
     target=on_tenant(),
     transaction="write",
     makes="usr",
+    positional=("email",),
     errors=(ErrorCode.CONFLICT,),
     surface="iam",
+    command="people create",
 )
 async def create_person(call: Call, input: PersonCreate) -> Identity:
     """Makes a person, who can do nothing yet: bind a role, and set a password.
@@ -32,13 +34,21 @@ async def create_person(call: Call, input: PersonCreate) -> Identity:
     transaction="read",
     positional=("identity_id",),
     surface="iam",
+    command="people get",
 )
 async def get_person(call: Call, input: IdentityRef) -> Identity:
     """Answers one person or service account."""
     return await exports.get_identity(call.tx, tenant_id=input.tenant_id, identity_id=input.identity_id)
 
 
-@method("identities.list", action="iam:identities:read", target=on_tenant(), transaction="read", surface="iam")
+@method(
+    "identities.list",
+    action="iam:identities:read",
+    target=on_tenant(),
+    transaction="read",
+    surface="iam",
+    command="people list",
+)
 async def list_people(call: Call, input: IdentityList) -> list[Identity]:
     """Answers the people of a tenant in the order of their ids; service accounts have a list of their own."""
     return await exports.list_identities(
@@ -51,9 +61,10 @@ async def list_people(call: Call, input: IdentityList) -> list[Identity]:
     action="iam:identities:update",
     target=on_object(by="identity_id"),
     transaction="write",
-    positional=("identity_id",),
+    positional=("identity_id", "status"),
     errors=(ErrorCode.INVALID_STATE,),
     surface="iam",
+    command="people set-status",
 )
 async def set_person_status(call: Call, input: IdentityStatus) -> Identity:
     """Disables a person, which ends all of their sessions for good, or enables them again.

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from better_compute.base.errors import ErrorCode
 from better_compute.db.query import Query, Refusal
-from better_compute.identity.people.schema import Identity
+from better_compute.identity.people.schema import Group, GroupMember, Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,13 @@ class Holder:
     expires_at: int | None
 
 
-_COLUMNS: Final = """id, tenant_id, kind, status, name, email, description, root_admin,
+_COLUMNS: Final = """id, tenant_id, kind, status, name, email, description, root_admin, boundary,
   (extract(epoch from created_at) * 1000)::bigint as created_at,
   (extract(epoch from expires_at) * 1000)::bigint as expires_at"""
+
+_GROUP: Final = """id, tenant_id, name, description, (extract(epoch from created_at) * 1000)::bigint as created_at"""
+
+_MEMBER: Final = "group_id, identity_id, (extract(epoch from expires_at) * 1000)::bigint as expires_at"
 
 INSERT: Final = Query(
     name="people.insert",
@@ -140,4 +144,74 @@ GROUPS_OF: Final = Query(
              and (expires_at is null or expires_at > now())
            order by group_id""",
     row=Membership,
+)
+
+SET_BOUNDARY: Final = Query(
+    name="people.set_boundary",
+    sql=f"""update iam.identities set boundary = %(boundary)s
+            where tenant_id = %(tenant_id)s and id = %(id)s and status <> 'deleted'
+            returning {_COLUMNS}""",  # noqa: S608  # a constant
+    row=Identity,
+)
+
+INSERT_GROUP: Final = Query(
+    name="people.insert_group",
+    sql=f"""insert into iam.groups (id, tenant_id, name, description)
+            values (%(id)s, %(tenant_id)s, %(name)s, %(description)s)
+            returning {_GROUP}""",  # noqa: S608  # a constant
+    row=Group,
+    refuses={"groups_name": Refusal(ErrorCode.CONFLICT, "There is a group {name} in this tenant already.")},
+)
+
+FIND_GROUP: Final = Query(
+    name="people.find_group",
+    sql=f"select {_GROUP} from iam.groups where tenant_id = %(tenant_id)s and id = %(id)s",  # noqa: S608  # a constant
+    row=Group,
+)
+
+LOCK_GROUP: Final = Query(
+    name="people.lock_group",
+    sql="select id from iam.groups where tenant_id = %(tenant_id)s and id = %(id)s for update",
+    row=str,
+)
+
+LIST_GROUPS: Final = Query(
+    name="people.list_groups",
+    sql=f"select {_GROUP} from iam.groups where tenant_id = %(tenant_id)s order by name, id",  # noqa: S608  # a constant
+    row=Group,
+)
+
+DELETE_GROUP: Final = Query(
+    name="people.delete_group",
+    sql="delete from iam.groups where tenant_id = %(tenant_id)s and id = %(id)s returning id",
+    row=str,
+    refuses={
+        "bindings_group": Refusal(ErrorCode.INVALID_STATE, "A role is bound to this group; delete its bindings first.")
+    },
+)
+
+ADD_MEMBER: Final = Query(
+    name="people.add_member",
+    sql=f"""insert into iam.group_members (tenant_id, group_id, identity_id, expires_at)
+            values (%(tenant_id)s, %(group_id)s, %(identity_id)s, to_timestamp(%(expires_at)s::bigint / 1000.0))
+            on conflict (tenant_id, group_id, identity_id) do update set expires_at = excluded.expires_at
+            returning {_MEMBER}""",  # noqa: S608  # a constant
+    row=GroupMember,
+)
+
+REMOVE_MEMBER: Final = Query(
+    name="people.remove_member",
+    sql="""delete from iam.group_members
+           where tenant_id = %(tenant_id)s and group_id = %(group_id)s and identity_id = %(identity_id)s
+           returning identity_id""",
+    row=str,
+)
+
+LIST_MEMBERS: Final = Query(
+    name="people.list_members",
+    sql=f"""select {_MEMBER} from iam.group_members
+            where tenant_id = %(tenant_id)s and group_id = %(group_id)s
+              and (expires_at is null or expires_at > now())
+            order by identity_id""",  # noqa: S608  # a constant
+    row=GroupMember,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from better_compute.base.errors import ComputeError, ErrorCode, invalid
 from better_compute.db.tx import Tx
-from better_compute.identity.people.exports import Membership, groups_of
+from better_compute.identity.people.exports import Membership, find_holder, groups_of
 from better_compute.identity.roles import store
 from better_compute.identity.roles.rules import BUILTIN, OWNER, PLATFORM_OPERATOR, TENANT_ADMIN, check_passes_on
 from better_compute.identity.roles.schema import Binding, BindingCreate
@@ -62,12 +62,18 @@ async def closure(tx: Tx, *, tenant_id: str, role_id: str) -> frozenset[str]:
 
 
 async def check_may_pass_on(call: Call, wanted: Collection[str], *, what: str) -> None:
-    """ACCESS_DENIED unless the caller holds all these roles, owns the tenant, or overrides as root."""
+    """ACCESS_DENIED unless the caller holds all these roles, owns the tenant, or overrides as root.
+
+    Whoever is bounded, by a key's scope or a boundary of their own, passes nothing on: it would not be bounded.
+    """
     caller = call.caller
     if caller.can_override:
         return
     if caller.facts.get("scoped"):
         raise ComputeError(ErrorCode.ACCESS_DENIED, f"A key with a scope of its own may not {what}.")
+    holder = await find_holder(call.tx, tenant_id=caller.tenant_id, identity_id=caller.id)
+    if holder is None or holder.boundary is not None:
+        raise ComputeError(ErrorCode.ACCESS_DENIED, f"Somebody with a boundary of their own may not {what}.")
     held = await grants_of(call.tx, tenant_id=caller.tenant_id, identity_id=caller.id)
     check_passes_on(held.roles, wanted, what=what)
 
@@ -76,6 +82,15 @@ async def check_may_act_for(call: Call, identity_id: str, *, what: str) -> None:
     """ACCESS_DENIED unless the caller holds every role that this identity of the tenant holds."""
     held = await grants_of(call.tx, tenant_id=call.tenant_id, identity_id=identity_id)
     await check_may_pass_on(call, held.roles, what=what)
+
+
+async def check_may_change_group(call: Call, group_id: str) -> None:
+    """ACCESS_DENIED unless the caller holds every role that this group of the tenant gives its members."""
+    bound = await call.tx.many(
+        store.LIST_BINDINGS, tenant_id=call.tenant_id, role_id=None, subject_id=group_id, include_expired=False
+    )
+    roles = [await closure(call.tx, tenant_id=call.tenant_id, role_id=binding.role_id) for binding in bound]
+    await check_may_pass_on(call, frozenset().union(*roles), what=f"say who is in {group_id}")
 
 
 async def insert_binding(tx: Tx, ident: str, wanted: BindingCreate, *, created_by: str, in_root: bool) -> Binding:
@@ -87,7 +102,8 @@ async def insert_binding(tx: Tx, ident: str, wanted: BindingCreate, *, created_b
         store.INSERT_BINDING,
         id=ident,
         tenant_id=wanted.tenant_id,
-        identity_id=wanted.subject_id,
+        subject_id=wanted.subject_id,
+        is_group=wanted.subject_type == "group",
         role_id=None if builtin is not None else wanted.role_id,
         builtin=None if builtin is None else builtin.name,
         starts_at=wanted.starts_at,

@@ -1,19 +1,27 @@
-"""The manifest of policies, roles and bindings."""
+"""The manifest of policies, roles, bindings and groups."""
 
 from pathlib import Path
 
-from better_compute.identity.roles.methods import (
-    create_binding,
+from better_compute.identity.roles.methods.bindings import create_binding, delete_binding, list_bindings
+from better_compute.identity.roles.methods.policies import (
     create_policy,
     create_role,
-    delete_binding,
     delete_policy,
     delete_role,
     get_policy,
     get_role,
-    list_bindings,
     list_policies,
     list_roles,
+)
+from better_compute.identity.roles.methods.subjects import (
+    add_member,
+    create_group,
+    delete_group,
+    get_group,
+    list_groups,
+    list_members,
+    remove_member,
+    set_boundary,
 )
 from better_compute.kernel.module import Module
 
@@ -33,5 +41,13 @@ MODULE = Module(
         create_binding,
         list_bindings,
         delete_binding,
+        create_group,
+        get_group,
+        list_groups,
+        delete_group,
+        add_member,
+        remove_member,
+        list_members,
+        set_boundary,
     ),
 )

@@ -1,25 +1,20 @@
-"""Built-in roles, what a document may name, and who may pass a role on.
+"""Built-in roles, and who may pass a role on.
 
 Built-in roles are the same in every tenant and come with the platform, so a new release can extend them without
 touching a row. The rule for passing on keeps anybody from becoming more than they are: one may give away, or act for,
 only what one holds oneself; an owner and a root administrator hold everything.
 """
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
-from better_compute.base.models import MAX_PROBLEMS
-from better_compute.iam.policy.document import InvalidPolicy, PolicyDocument, PolicyProblem, parse_document
 
 OWNER: Final = "owner"
 PLATFORM_OPERATOR: Final = "platform-operator"
 TENANT_ADMIN: Final = "tenant-admin"
 TENANT_USER: Final = "tenant-user"
-
-_WILD: Final = re.compile(r"[*?]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,52 +76,6 @@ BUILTIN: Final[Mapping[str, BuiltinRole]] = {
 def builtin_roles(*, in_root: bool) -> list[BuiltinRole]:
     """The built-in roles of a tenant."""
     return [role for role in BUILTIN.values() if in_root or not role.root_only]
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """What there is to be named in this deployment."""
-
-    actions: frozenset[str]
-    types: frozenset[str]
-
-
-def check_document(value: dict[str, Any], vocabulary: Vocabulary, *, path: str, within: str = "") -> None:
-    """INVALID_INPUT with every fault of a policy document, and every action or type that nothing here has.
-
-    Names with wildcards are not looked at: they may be meant for modules that come later. `within` is the part of the
-    document that the caller wrote, at `path`; left out, the whole.
-    """
-    try:
-        problems = [*_unknown(parse_document(value), vocabulary)]
-    except InvalidPolicy as invalid:
-        problems = [*invalid.problems]
-    if not problems:
-        return
-    told = [
-        {"path": _place(path, problem.path, within), "message": problem.message} for problem in problems[:MAX_PROBLEMS]
-    ]
-    first = told[0]
-    raise ComputeError(
-        ErrorCode.INVALID_INPUT, f"{first['path']}: {first['message']}", path=first["path"], problems=told
-    )
-
-
-def _place(path: str, found: str, within: str) -> str:
-    rest = found.removeprefix(within)
-    return f"{path}{rest}" if within or not rest else f"{path}.{rest}"
-
-
-def _unknown(document: PolicyDocument, vocabulary: Vocabulary) -> Iterable[PolicyProblem]:
-    for place, statement in enumerate(document.statements):
-        for index, action in enumerate(statement.actions):
-            if not _WILD.search(action) and action not in vocabulary.actions:
-                yield PolicyProblem(f"statements[{place}].actions[{index}]", f"nothing here needs the action {action}")
-        for index, pattern in enumerate(statement.resources):
-            kind = pattern.partition("/")[0]
-            if not _WILD.search(kind) and kind not in vocabulary.types:
-                where = f"statements[{place}].resources[{index}]"
-                yield PolicyProblem(where, f"there are no resources of the type {kind} here")
 
 
 def check_passes_on(held: Collection[str], wanted: Collection[str], *, what: str) -> None:

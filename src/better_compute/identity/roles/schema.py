@@ -1,7 +1,7 @@
 """What crosses the border of `policies.*`, `roles.*` and `bindings.*`."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -63,7 +63,9 @@ class BindingCreate(TenantInput):
     role_id: Id
     """The role: the id of one of the tenant's, or the name of a built-in one such as `tenant-admin`."""
     subject_id: Id
-    """Who gets it: a person or a service account of the tenant."""
+    """Who gets it: a person, a service account or a group of the tenant."""
+    subject_type: Literal["identity", "group"] | None = None
+    """What the subject is; left out, told by its id."""
     starts_at: EpochMs | None = None
     """From when on it counts, in epoch milliseconds; left out: at once."""
     expires_at: EpochMs | None = None
@@ -79,6 +81,15 @@ class BindingList(TenantInput):
     """Only bindings of this person, service account or group."""
     include_expired: bool = False
     """Those whose time is over, too."""
+
+
+class IdentityBoundary(TenantInput):
+    """A person's or service account's new boundary."""
+
+    identity_id: Id
+    """The id of the person or service account."""
+    boundary: dict[str, Any] | None
+    """A policy document that bounds what it may do; it never grants anything; null takes it away."""
 
 
 class BindingRef(TenantInput):

@@ -123,16 +123,19 @@ DELETE_ROLE: Final = Query(
 INSERT_BINDING: Final = Query(
     name="roles.insert_binding",
     sql=f"""insert into iam.bindings
-              (id, tenant_id, identity_id, role_id, builtin, starts_at, expires_at, created_by)
-            values (%(id)s, %(tenant_id)s, %(identity_id)s, %(role_id)s, %(builtin)s,
+              (id, tenant_id, identity_id, group_id, role_id, builtin, starts_at, expires_at, created_by)
+            values (%(id)s, %(tenant_id)s,
+              case when not %(is_group)s::boolean then %(subject_id)s::text end,
+              case when %(is_group)s::boolean then %(subject_id)s::text end, %(role_id)s, %(builtin)s,
               to_timestamp(%(starts_at)s::bigint / 1000.0), to_timestamp(%(expires_at)s::bigint / 1000.0),
               %(created_by)s)
             returning {_BINDING}""",  # noqa: S608  # a constant
     row=Binding,
     refuses={
-        "bindings_once": Refusal(ErrorCode.CONFLICT, "{identity_id} is bound to this role already."),
+        "bindings_once": Refusal(ErrorCode.CONFLICT, "{subject_id} is bound to this role already."),
         "bindings_role": Refusal(ErrorCode.NOT_FOUND, "There is no role {role_id} in this tenant."),
-        "bindings_identity": Refusal(ErrorCode.NOT_FOUND, "There is no identity {identity_id} in this tenant."),
+        "bindings_identity": Refusal(ErrorCode.NOT_FOUND, "There is no identity {subject_id} in this tenant."),
+        "bindings_group": Refusal(ErrorCode.NOT_FOUND, "There is no group {subject_id} in this tenant."),
     },
 )
 

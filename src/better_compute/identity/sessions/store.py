@@ -106,8 +106,9 @@ END: Final = Query(
 
 SEEN: Final = Query(
     name="sessions.seen",
-    sql="""update iam.sessions s set seen_at = greatest(s.seen_at, to_timestamp(u.at / 1000.0))
-           from unnest(%(ids)s::text[], %(times)s::bigint[]) u (id, at) where s.id = u.id""",
+    sql="""update iam.sessions s set seen_at = to_timestamp(u.at / 1000.0)
+           from unnest(%(ids)s::text[], %(times)s::bigint[]) u (id, at)
+           where s.id = u.id and s.seen_at <= to_timestamp(u.at / 1000.0) - interval '1 minute'""",
     row=NoneType,
     crosses_tenants="notes uses of sessions of all tenants at once, each found by its own id",
 )

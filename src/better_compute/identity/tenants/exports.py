@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from better_compute.base.errors import ComputeError, ErrorCode, not_found
+from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.db.tx import Tx
 from better_compute.identity.tenants import store
 from better_compute.identity.tenants.schema import TenantCreate, TenantRecord
@@ -27,15 +27,20 @@ async def get_tenant(tx: Tx, tenant_id: str) -> TenantRecord:
     """The tenant, whatever its status; NOT_FOUND."""
     found = await find_tenant(tx, tenant_id)
     if found is None:
-        raise not_found("tenant", tenant_id)
+        raise missing(tenant_id)
     return found
+
+
+def missing(tenant_id: str) -> ComputeError:
+    """NOT_FOUND in the very words by which readers tell a missing tenant from everything else (seed 004)."""
+    return ComputeError(ErrorCode.NOT_FOUND, "Tenant not found", tenantId=tenant_id)
 
 
 async def list_children(tx: Tx, tenant_id: str) -> list[TenantRecord]:
     """The direct children in the order of their ids; NOT_FOUND for a tenant that does not exist."""
     found = await tx.many(store.BELOW, tenant_id=tenant_id, depth=1)
     if not found:
-        raise not_found("tenant", tenant_id)
+        raise missing(tenant_id)
     return found[1:]
 
 
@@ -48,7 +53,7 @@ async def list_subtree(tx: Tx, tenant_id: str) -> list[TenantRecord]:
     """As `find_subtree`, and NOT_FOUND for a tenant that does not exist."""
     found = await find_subtree(tx, tenant_id)
     if not found:
-        raise not_found("tenant", tenant_id)
+        raise missing(tenant_id)
     return found
 
 
@@ -101,10 +106,13 @@ async def insert_tenant(tx: Tx, ident: str, wanted: TenantCreate) -> TenantRecor
         name=wanted.name,
         slug=wanted.slug,
         region=wanted.region,
+        boundary=wanted.boundary,
     )
     return await get_tenant(tx, ident)
 
 
 async def insert_root(tx: Tx, ident: str, *, name: str) -> None:
     """Writes the one root tenant; CONFLICT when there is one."""
-    await tx.run(store.INSERT, id=ident, parent_id=None, type="root", name=name, slug=ROOT_SLUG, region=None)
+    await tx.run(
+        store.INSERT, id=ident, parent_id=None, type="root", name=name, slug=ROOT_SLUG, region=None, boundary=None
+    )

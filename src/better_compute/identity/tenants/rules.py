@@ -1,4 +1,4 @@
-"""Which tenants may stand below which, and how deep (iam-facts, 1.2)."""
+"""Which tenants may stand below which, how deep, and which status follows which (iam-facts, 1.2 and 1.3)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,6 +13,14 @@ ALLOWED_CHILDREN: Final = {
     "organization": frozenset({"project"}),
     "project": frozenset[str](),
 }
+
+TRANSITIONS: Final = {
+    "pending": frozenset({"deleted"}),
+    "active": frozenset({"suspended", "deleted"}),
+    "suspended": frozenset({"active", "deleted"}),
+    "deleted": frozenset[str](),
+}
+"""What a tenant's own status may become."""
 
 
 def check_place(child_type: str, ancestors: Sequence[tuple[str, str]]) -> None:
@@ -31,3 +39,11 @@ def check_place(child_type: str, ancestors: Sequence[tuple[str, str]]) -> None:
         raise ComputeError(
             ErrorCode.INVALID_STATE, f"The parent, or a tenant above it, is {inactive}; nothing can be made below it."
         )
+
+
+def check_transition(tenant_type: str, status: str, wanted: str) -> None:
+    """INVALID_STATE unless a tenant of this type and status may become `wanted`."""
+    if tenant_type == "root":
+        raise ComputeError(ErrorCode.INVALID_STATE, "The root tenant is active for ever.")
+    if wanted not in TRANSITIONS[status]:
+        raise ComputeError(ErrorCode.INVALID_STATE, f"A tenant that is {status} cannot become {wanted}.")

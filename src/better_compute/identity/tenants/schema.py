@@ -4,7 +4,7 @@ Shapes follow Better IAM's tenant records, so that a client of one is a client o
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import StringConstraints
 
@@ -34,6 +34,8 @@ class TenantCreate(Input):
     """A readable alias, unique in the whole deployment."""
     region: Region | None = None
     """Where the tenant's data belongs; left out, its parent's."""
+    boundary: dict[str, Any] | None = None
+    """A policy document that bounds everybody in the tenant and below it; it never grants anything."""
 
     @property
     def tenant_id(self) -> str:
@@ -43,6 +45,34 @@ class TenantCreate(Input):
 
 class TenantRef(TenantInput):
     """One tenant, named by its id."""
+
+
+class TenantRename(TenantRef):
+    """A tenant's new name."""
+
+    name: DisplayName
+    """What people read."""
+
+
+class TenantSlug(TenantRef):
+    """A tenant's new alias."""
+
+    slug: Slug | None
+    """A readable alias, unique in the whole deployment; null takes it away."""
+
+
+class TenantStatus(TenantRef):
+    """A tenant's new status."""
+
+    status: Literal["active", "suspended"]
+    """`suspended` ends sessions and pauses API keys, here and below; `active` lets the keys work again."""
+
+
+class TenantBoundary(TenantRef):
+    """A tenant's new boundary."""
+
+    boundary: dict[str, Any] | None
+    """A policy document that bounds everybody in the tenant and below it; null takes it away."""
 
 
 class TenantLookup(Input):
@@ -71,6 +101,8 @@ class TenantRecord:
     """Its own status: `pending`, `active`, `suspended` or `deleted`."""
     effective_status: Status
     """The worst status of itself and its ancestors; this is what counts."""
+    boundary: dict[str, Any] | None
+    """The policy that bounds everybody in it and below it."""
     created_at: int
     deleted_at: int | None
 
@@ -98,4 +130,19 @@ class TenantCreated:
     type: str
 
 
+@dataclass(frozen=True, slots=True)
+class TenantChanged:
+    """A tenant was changed; whoever cares reads it again, and those below it."""
+
+    __pydantic_config__ = VIEW
+
+    tenant_id: str
+
+
+TENANT_UPDATED: Final = EventType(
+    "tenant.updated", TenantChanged, "A tenant was renamed, suspended, reactivated or bounded; audited as its action."
+)
+TENANT_DELETED: Final = EventType(
+    "tenant.deleted", TenantChanged, "A tenant was deleted, and with it every tenant below; those have no event."
+)
 TENANT_CREATED: Final = EventType("tenant.created", TenantCreated, "A tenant was made below another.")

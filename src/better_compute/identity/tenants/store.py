@@ -24,6 +24,8 @@ class Ancestor:
     type: str
     status: str
     boundary: dict[str, Any] | None
+    sessions_valid_from_us: int
+    """Sessions made until then, in epoch microseconds, are dead, here and below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class TenantState:
 
 INSERT: Final = Query(
     name="tenants.insert",
-    sql="""insert into iam.tenants (id, parent_id, type, name, slug, region)
-           values (%(id)s, %(parent_id)s, %(type)s, %(name)s, %(slug)s, %(region)s)""",
+    sql="""insert into iam.tenants (id, parent_id, type, name, slug, region, boundary)
+           values (%(id)s, %(parent_id)s, %(type)s, %(name)s, %(slug)s, %(region)s, %(boundary)s)""",
     row=NoneType,
     refuses={
         "tenants_pkey": Refusal(ErrorCode.CONFLICT, "There is a tenant {id} already."),
@@ -51,13 +53,13 @@ INSERT: Final = Query(
 ANCESTRY: Final = Query(
     name="tenants.ancestry",
     sql="""with recursive up as (
-             select id, parent_id, type, status, boundary, 0 as distance
-             from iam.tenants where id = %(tenant_id)s
+             select t.*, 0 as distance from iam.tenants t where t.id = %(tenant_id)s
              union all
-             select t.id, t.parent_id, t.type, t.status, t.boundary, up.distance + 1
-             from iam.tenants t join up on t.id = up.parent_id
+             select t.*, up.distance + 1 from iam.tenants t join up on t.id = up.parent_id
            )
-           select id, type, status, boundary from up order by distance""",
+           select id, type, status, boundary,
+             (extract(epoch from sessions_valid_from) * 1000000)::bigint as sessions_valid_from_us
+           from up order by distance""",
     row=Ancestor,
 )
 
@@ -88,11 +90,50 @@ BELOW: Final = Query(
               from iam.tenants t join down on t.parent_id = down.id and down.depth < %(depth)s::integer
             )
             select id, id as tenant_id, parent_id, type, name, slug, region, status,
-              ({_RANKS})[rank] as effective_status,
+              ({_RANKS})[rank] as effective_status, boundary,
               (extract(epoch from created_at) * 1000)::bigint as created_at,
               (extract(epoch from deleted_at) * 1000)::bigint as deleted_at
             from down order by depth, id""",  # noqa: S608  # a constant
     row=TenantRecord,
+)
+
+RENAME: Final = Query(
+    name="tenants.rename",
+    sql="update iam.tenants set name = %(name)s where id = %(tenant_id)s",
+    row=NoneType,
+)
+
+SET_SLUG: Final = Query(
+    name="tenants.set_slug",
+    sql="update iam.tenants set slug = %(slug)s where id = %(tenant_id)s",
+    row=NoneType,
+    refuses={"tenants_slug": Refusal(ErrorCode.CONFLICT, "The slug {slug} is taken; choose another.")},
+)
+
+SET_BOUNDARY: Final = Query(
+    name="tenants.set_boundary",
+    sql="update iam.tenants set boundary = %(boundary)s where id = %(tenant_id)s",
+    row=NoneType,
+)
+
+SET_STATUS: Final = Query(
+    name="tenants.set_status",
+    sql="""update iam.tenants set status = %(status)s,
+             sessions_valid_from = case when %(status)s = 'active' then sessions_valid_from else clock_timestamp() end
+           where id = %(tenant_id)s""",
+    row=NoneType,
+)
+
+DELETE: Final = Query(
+    name="tenants.delete",
+    sql="""with recursive down as (
+             select id from iam.tenants where id = %(tenant_id)s
+             union all
+             select t.id from iam.tenants t join down on t.parent_id = down.id
+           )
+           update iam.tenants t set status = 'deleted', deleted_at = now(), sessions_valid_from = clock_timestamp()
+           from down where t.id = down.id and t.status <> 'deleted'""",
+    row=NoneType,
 )
 
 BY_SLUG: Final = Query(

@@ -108,7 +108,11 @@ class Authentication:
         holder = await find_holder(tx, tenant_id=credential.tenant_id, identity_id=credential.identity_id)
         if holder is None or holder.status != "active" or credential.issued_us <= holder.valid_from_us:
             raise _refused()
-        check_active(await ancestry(tx, credential.tenant_id))
+        chain = await ancestry(tx, credential.tenant_id)
+        check_active(chain)
+        ended_us = max(tenant.sessions_valid_from_us for tenant in chain)
+        if credential.session_kind == "user" and credential.issued_us <= ended_us:
+            raise _refused()
         expires_at = min(credential.expires_at, holder.expires_at or credential.expires_at)
         return _Known(
             caller=self._as_caller(credential, holder, expires_at=expires_at),

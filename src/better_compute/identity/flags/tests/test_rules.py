@@ -12,7 +12,15 @@ TENANTS = st.sampled_from(CHAIN)
 
 
 def flag(tenant_id: str = "root", **changes: Any) -> Flag:
-    plain: dict[str, Any] = {"default_value": False, "rollout_percentage": None, "kill_switch": False}
+    plain: dict[str, Any] = {
+        "default_value": False,
+        "rollout_percentage": None,
+        "kill_switch": False,
+        "tenant_overridable": True,
+        "internal": False,
+        "description": None,
+        "created_at": 0,
+    }
     return Flag(id=f"flag-of-{tenant_id}", tenant_id=tenant_id, key="compute.h100", **{**plain, **changes})
 
 

@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.iam.policy.document import parse_document
+from better_compute.identity.iam.rules import Vocabulary, check_document
 from better_compute.identity.roles.rules import (
     BUILTIN,
     OWNER,
-    Vocabulary,
     builtin_roles,
-    check_document,
     check_passes_on,
     permissions_document,
 )

@@ -8,6 +8,7 @@ addresses exist. Successes and failures of people who exist go into their tenant
 from typing import Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
+from better_compute.db.tx import Tx
 from better_compute.identity.iam.exports import new_token, note_change, surroundings, token_hash
 from better_compute.identity.people import exports as people
 from better_compute.identity.people.schema import Identity
@@ -22,7 +23,7 @@ from better_compute.identity.sessions.rules import (
 )
 from better_compute.identity.sessions.schema import CallerIdentity, Nothing, SignedIn, SignedOut, SignIn
 from better_compute.identity.sessions.store import Proofs
-from better_compute.identity.tenants.exports import ancestry, check_active
+from better_compute.identity.tenants.exports import ancestry, check_active, lock_chain
 from better_compute.kernel.call import Call
 from better_compute.kernel.effects import WRITE_EFFECTS, AuditRow, Effects
 from better_compute.kernel.method import method
@@ -145,6 +146,7 @@ async def _open_session(call: Call, person: Identity, *, step: int | None, subje
     effects = Effects()
     effects.add_audit(_audit_row(call, person, outcome="allow", session_id=session_id))
     async with call.deployment.database.transaction() as tx:
+        await _keep_active(tx, person.tenant_id)
         await people.lock_active(tx, **ident)
         if step is not None and await tx.maybe(store.USE_STEP, **ident, step=step) is None:
             raise _wrong()
@@ -166,6 +168,12 @@ async def _open_session(call: Call, person: Identity, *, step: int | None, subje
         mfa=step is not None,
         expires_at=expires_at,
     )
+
+
+async def _keep_active(tx: Tx, tenant_id: str) -> None:
+    """Has a suspension wait for this session, which it then ends; TENANT_INACTIVE when it came first."""
+    await lock_chain(tx, [tenant.id for tenant in await ancestry(tx, tenant_id)])
+    check_active(await ancestry(tx, tenant_id))
 
 
 async def _record(call: Call, person: Identity, *, outcome: str) -> None:

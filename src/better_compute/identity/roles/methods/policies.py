@@ -1,29 +1,16 @@
-"""The calls of `policies.*`, `roles.*` and `bindings.*`.
+"""The calls of `policies.*` and `roles.*`.
 
-Making a policy or a role gives nobody anything; binding one does, so binding is held to the rule of passing on. The
-content of a role never changes under those who are bound to it: make another role, bind it, delete the old one.
+The content of a role never changes under those who are bound to it: make another role, bind it, delete the old one.
 """
 
 from typing import Any
 
 from better_compute.base.errors import ErrorCode, invalid, not_found
 from better_compute.base.models import TenantInput
-from better_compute.identity.iam.exports import note_change, on_object, on_tenant
-from better_compute.identity.people.exports import get_identity
-from better_compute.identity.roles import exports, store
-from better_compute.identity.roles.rules import (
-    OWNER,
-    BuiltinRole,
-    Vocabulary,
-    builtin_roles,
-    check_document,
-    permissions_document,
-)
+from better_compute.identity.iam.exports import check_policy, on_object, on_tenant
+from better_compute.identity.roles import store
+from better_compute.identity.roles.rules import BuiltinRole, builtin_roles, permissions_document
 from better_compute.identity.roles.schema import (
-    Binding,
-    BindingCreate,
-    BindingList,
-    BindingRef,
     Deleted,
     Policy,
     PolicyCreate,
@@ -34,7 +21,6 @@ from better_compute.identity.roles.schema import (
 )
 from better_compute.kernel.call import Call
 from better_compute.kernel.method import method
-from better_compute.kernel.registry import Registry
 
 
 @method(
@@ -43,6 +29,7 @@ from better_compute.kernel.registry import Registry
     target=on_tenant(),
     transaction="write",
     makes="pol",
+    positional=("name",),
     errors=(ErrorCode.CONFLICT,),
     surface="iam",
 )
@@ -51,7 +38,7 @@ async def create_policy(call: Call, input: PolicyCreate) -> Policy:
 
     INVALID_INPUT with the place of the fault in the document; CONFLICT when the name is taken.
     """
-    check_document(input.document, _vocabulary(call), path="document")
+    check_policy(call, input.document, path="document")
     return await call.tx.one(
         store.INSERT_POLICY,
         id=call.object_id,
@@ -107,6 +94,7 @@ async def delete_policy(call: Call, input: PolicyRef) -> Deleted:
     target=on_tenant(),
     transaction="write",
     makes="rol",
+    positional=("name",),
     errors=(ErrorCode.CONFLICT,),
     surface="iam",
 )
@@ -173,91 +161,16 @@ async def delete_role(call: Call, input: RoleRef) -> Deleted:
     return Deleted(id=gone)
 
 
-@method(
-    "bindings.create",
-    action="iam:bindings:create",
-    target=on_tenant(),
-    transaction="write",
-    makes="bnd",
-    errors=(ErrorCode.CONFLICT,),
-    surface="iam",
-)
-async def create_binding(call: Call, input: BindingCreate) -> Binding:
-    """Gives a role to a person or a service account of the tenant.
-
-    ACCESS_DENIED unless the caller owns the tenant or holds the role, with all it inherits; CONFLICT when the subject
-    has the role already.
-    """
-    if input.expires_at is not None and input.expires_at <= max(call.now, input.starts_at or 0):
-        raise invalid("expiresAt", "this is over before it begins")
-    await get_identity(call.tx, tenant_id=input.tenant_id, identity_id=input.subject_id)
-    wanted = await exports.closure(call.tx, tenant_id=input.tenant_id, role_id=input.role_id)
-    if not wanted:
-        raise not_found("role", input.role_id)
-    await exports.check_may_pass_on(call, wanted, what=f"give the role {input.role_id} away")
-    binding = await exports.insert_binding(
-        call.tx,
-        call.object_id,
-        input,
-        created_by=call.caller.id,
-        in_root=input.tenant_id == call.root_tenant_id,
-    )
-    call.note(roleId=input.role_id, subjectId=input.subject_id)
-    note_change(call)
-    return binding
-
-
-@method("bindings.list", action="iam:bindings:read", target=on_tenant(), transaction="read", surface="iam")
-async def list_bindings(call: Call, input: BindingList) -> list[Binding]:
-    """Answers the bindings of a tenant, in the order they were made."""
-    return await call.tx.many(
-        store.LIST_BINDINGS,
-        tenant_id=input.tenant_id,
-        role_id=input.role_id,
-        subject_id=input.subject_id,
-        include_expired=input.include_expired,
-    )
-
-
-@method(
-    "bindings.delete",
-    action="iam:bindings:delete",
-    target=on_object(by="binding_id"),
-    transaction="write",
-    positional=("binding_id",),
-    surface="iam",
-)
-async def delete_binding(call: Call, input: BindingRef) -> Deleted:
-    """Takes a role away again; only its giver, an owner of the tenant, or a root administrator may."""
-    ident = {"tenant_id": input.tenant_id, "id": input.binding_id}
-    creator = await call.tx.maybe(store.BINDING_CREATOR, **ident)
-    if creator is None:
-        raise not_found("binding", input.binding_id)
-    if creator != call.caller.id:
-        await exports.check_may_pass_on(call, {OWNER}, what="take away a role that somebody else gave")
-    await call.tx.run(store.DELETE_BINDING, **ident)
-    note_change(call)
-    return Deleted(id=input.binding_id)
-
-
 def _own_document(call: Call, input: RoleCreate) -> dict[str, Any] | None:
     if input.permissions is None:
         if input.document is not None:
-            check_document(input.document, _vocabulary(call), path="document")
+            check_policy(call, input.document, path="document")
         return input.document
     if input.document is not None:
         raise invalid("permissions", "give permissions or a document, not both")
     document = permissions_document(input.permissions)
-    check_document(document, _vocabulary(call), path="permissions", within="statements[0].actions")
+    check_policy(call, document, path="permissions", within="statements[0].actions")
     return document
-
-
-def _vocabulary(call: Call) -> Vocabulary:
-    registry = call.provided(Registry)
-    return Vocabulary(
-        actions=frozenset(item.action for item in registry.methods.values()),
-        types=frozenset(registry.resource_types),
-    )
 
 
 def _builtin(call: Call, tenant_id: str) -> list[Role]:
