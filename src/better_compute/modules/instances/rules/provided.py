@@ -123,7 +123,7 @@ def settle(standing: Standing, sighted: Sighted, *, conditions: Sequence[Mapping
     count = 0 if trouble is None else failures + 1
     return Settled(
         move=move,
-        conditions=_conditions(conditions, trouble),
+        conditions=_conditions(conditions, sighted, trouble),
         failures=count,
         again_seconds=_again(state, trouble, count),
     )
@@ -161,13 +161,18 @@ def _followed(standing: Standing, server: Server) -> Move | None:
     return None
 
 
-def _conditions(conditions: Sequence[Mapping[str, Any]], trouble: Trouble | None) -> list[dict[str, Any]]:
-    """What went wrong last at a follow-up stays to be read after it was made good."""
+def _conditions(
+    conditions: Sequence[Mapping[str, Any]], sighted: Sighted, trouble: Trouble | None
+) -> list[dict[str, Any]]:
+    """What went wrong last at a follow-up action stays to be read, as made good once the server is seen whole."""
     kept = [dict(one) for one in conditions if one["type"] not in {TROUBLE, RECOVERED}]
-    if trouble is not None:
-        return [*kept, {"type": TROUBLE, "reason": trouble.reason, "message": trouble.message}]
-    before = [one for one in conditions if one["type"] in {TROUBLE, RECOVERED} and one["reason"] == FOLLOW_UP]
-    return [*kept, *({**one, "type": RECOVERED} for one in before)]
+    follow_up = next((dict(one) for one in conditions if one["reason"] == FOLLOW_UP), None)
+    if trouble is None and follow_up is not None and sighted.server is not None:
+        follow_up["type"] = RECOVERED
+    told = [] if trouble is None else [{"type": TROUBLE, "reason": trouble.reason, "message": trouble.message}]
+    if follow_up is not None and not (trouble is not None and trouble.reason == FOLLOW_UP):
+        told.insert(0, follow_up)
+    return [*kept, *told]
 
 
 def _again(state: State, trouble: Trouble | None, failures: int) -> float | None:
