@@ -1,6 +1,7 @@
 """The calls of `serviceAccounts.*` and `credentials.*`."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
@@ -93,16 +94,102 @@ async def test_a_key_is_made_only_for_accounts_one_may_act_for(platform: Embedde
         await platform.call("credentials.create", **ident, identity_id=owner.identity_id)
 
 
-async def test_a_key_with_a_scope_passes_nothing_on(platform: EmbeddedPlatform) -> None:
-    """Scopes get their methods later; the column counts already."""
-    owner = await platform.make_key("acme", role="owner")
-    everything = '{"version": 1, "statements": [{"effect": "allow", "actions": ["*"], "resources": ["*"]}]}'
-    await platform.row(
-        f"update iam.api_keys set policy = '{everything}' where id = '{owner.credential_id}' returning 1"
-    )
-    platform.adapter.changed()
+async def test_a_scope_bounds_a_key_and_never_grants(platform: EmbeddedPlatform) -> None:
+    owner, nobody = await platform.make_key("acme", role="owner"), await platform.make_key("acme")
+    policy = {
+        "version": 1,
+        "statements": [{"effect": "allow", "actions": ["iam:identities:*"], "resources": ["iam/acme"]}],
+    }
+    for bounds in ({"scopes": ["iam:identities:read"]}, {"policy": policy}):
+        ident = {"tenant_id": "acme", "identity_id": owner.identity_id}
+        made = await platform.call("credentials.create", **ident, **bounds)
+        await platform.call("identities.list", token=made.token, tenant_id="acme")
+        with refused(ErrorCode.ACCESS_DENIED):
+            await platform.call("roles.list", token=made.token, tenant_id="acme")
+        (listed,) = [one for one in await platform.call("credentials.list", **ident) if one.id == made.credential_id]
+        assert listed.scopes == bounds.get("scopes")
+        assert bounds.get("policy") in (None, listed.policy)
+    ident = {"tenant_id": "acme", "identity_id": nobody.identity_id}
+    scoped = await platform.call("credentials.create", **ident, scopes=["iam:identities:read"])
     with refused(ErrorCode.ACCESS_DENIED):
-        await platform.call("credentials.create", token=owner.token, tenant_id="acme", identity_id=owner.identity_id)
+        await platform.call("identities.list", token=scoped.token, tenant_id="acme")
+
+
+async def test_what_bounds_a_key_is_checked(platform: EmbeddedPlatform) -> None:
+    key = await platform.make_key("acme")
+    ident = {"tenant_id": "acme", "identity_id": key.identity_id}
+    with refused(ErrorCode.INVALID_INPUT, path="scopes[1]"):
+        await platform.call("credentials.create", **ident, scopes=["iam:identities:read", "iam:never:ever"])
+    with refused(ErrorCode.INVALID_INPUT, path="policy.version"):
+        await platform.call("credentials.create", **ident, policy={"version": 3, "statements": []})
+    with refused(ErrorCode.INVALID_INPUT, path="scopes"):
+        await platform.call("credentials.create", **ident, scopes=["*"], policy={"version": 1, "statements": []})
+
+
+async def test_a_key_with_a_scope_passes_nothing_on(platform: EmbeddedPlatform) -> None:
+    owner = await platform.make_key("acme", role="owner")
+    ident = {"tenant_id": "acme", "identity_id": owner.identity_id}
+    scoped = await platform.call("credentials.create", **ident, scopes=["*"])
+    with refused(ErrorCode.ACCESS_DENIED):
+        await platform.call("credentials.create", token=scoped.token, **ident)
+    for method in ("credentials.rotate", "credentials.update"):
+        longer = {"expires_at": platform.app.deployment.clock.now_ms() + 100 * DAY_MS} if "update" in method else {}
+        with refused(ErrorCode.ACCESS_DENIED):
+            await platform.call(
+                method, token=scoped.token, tenant_id="acme", credential_id=scoped.credential_id, **longer
+            )
+
+
+async def test_a_rotated_key_is_another_one_and_the_old_one_is_dead(platform: EmbeddedPlatform) -> None:
+    owner = await platform.make_key("acme", role="owner")
+    ident = {"tenant_id": "acme", "identity_id": owner.identity_id}
+    old = await platform.call("credentials.create", **ident, name="ci", scopes=["iam:identities:read"])
+    await platform.call("identities.list", token=old.token, tenant_id="acme")
+    new = await platform.call("credentials.rotate", tenant_id="acme", credential_id=old.credential_id)
+    assert new.credential_id != old.credential_id
+    assert (new.name, new.expires_at) == (old.name, old.expires_at)
+    with refused(ErrorCode.UNAUTHENTICATED):
+        await platform.call("sts.getCallerIdentity", token=old.token)
+    await platform.call("identities.list", token=new.token, tenant_id="acme")
+    with refused(ErrorCode.ACCESS_DENIED):
+        await platform.call("roles.list", token=new.token, tenant_id="acme")
+    with refused(ErrorCode.NOT_FOUND):
+        await platform.call("credentials.rotate", tenant_id="acme", credential_id=old.credential_id)
+    await platform.row(f"update iam.api_keys set expires_at = now() where id = '{new.credential_id}' returning 1")
+    with refused(ErrorCode.INVALID_STATE):
+        await platform.call("credentials.rotate", tenant_id="acme", credential_id=new.credential_id)
+
+
+async def test_label_and_end_of_a_key_change(platform: EmbeddedPlatform) -> None:
+    key = await platform.make_key("acme")
+    ident = {"tenant_id": "acme", "credential_id": key.credential_id}
+    now = platform.app.deployment.clock.now_ms()
+    changed = await platform.call("credentials.update", **ident, name="ci", expires_at=now + DAY_MS)
+    assert (changed.name, changed.expires_at) == ("ci", now + DAY_MS)
+    assert (await platform.call("credentials.update", **ident, name=None)).name is None
+    assert (await platform.call("credentials.update", **ident, description="x")).expires_at == now + DAY_MS
+    for end in (now - 1, now + 400 * DAY_MS):
+        with refused(ErrorCode.INVALID_INPUT, path="expiresAt"):
+            await platform.call("credentials.update", **ident, expires_at=end)
+    with refused(ErrorCode.NOT_FOUND):
+        await platform.call("credentials.update", tenant_id="root", credential_id=key.credential_id)
+
+
+async def test_use_is_written_at_most_once_a_minute(platform: EmbeddedPlatform) -> None:
+    key = await platform.make_key("acme")
+    used = f"select xmin::text, last_used_at from iam.api_keys where id = '{key.credential_id}'"
+    rows = []
+    for _ in range(3):
+        await platform.call("sts.getCallerIdentity", token=key.token)
+        platform.adapter.changed()
+        await platform.adapter.write_uses()
+        rows.append(await platform.row(used))
+    assert rows[0] == rows[1] == rows[2]
+    await platform.row(f"""update iam.api_keys set last_used_at = now() - interval '61 seconds'
+                           where id = '{key.credential_id}' returning 1""")
+    await platform.call("sts.getCallerIdentity", token=key.token)
+    await platform.adapter.write_uses()
+    assert (await platform.row(used))[1] > rows[0][1] - timedelta(seconds=1)
 
 
 async def test_a_key_never_overrides(platform: EmbeddedPlatform) -> None:
