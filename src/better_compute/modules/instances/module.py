@@ -6,6 +6,7 @@ from typing import Final
 from better_compute.db.tx import Tx
 from better_compute.kernel.module import Module
 from better_compute.modules.instances import store
+from better_compute.modules.instances.checks import CHECKS, InstanceCharges
 from better_compute.modules.instances.exports import guest_source
 from better_compute.modules.instances.methods.admit import create_instance
 from better_compute.modules.instances.methods.basis import Memory
@@ -54,6 +55,7 @@ MODULE: Final = Module(
     resource_types=(INSTANCE_TYPE,),
     events=EVENTS,
     reconcilers=(OBSERVED, PROVIDED),
-    provides=(guest_source, Memory),
+    checks=CHECKS,
+    provides=(guest_source, Memory, InstanceCharges),
     uses={"flavor": flavor_in_use, "image": image_in_use},
 )

@@ -164,6 +164,7 @@ async def update_account(call: Call, input: ProviderAccountUpdate) -> ProviderAc
     refuse(config_problems(call.provided(Providers).get(account.provider).fields, config))
     if fields:
         account = await accounts.update_account(call.tx, account, config=config)
+        await servers.look_now(call.tx, account_id=account.id)
         call.emit(UPDATED, _changed(account, fields), subject=f"provider-account/{account.id}")
     return account.view
 

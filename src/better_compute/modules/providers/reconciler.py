@@ -81,7 +81,7 @@ async def act(step: Step, plan: Watched) -> Seen | None:
         log.info("provider away", account=plan.account.id, reason=error.message)
         return None
     except ComputeError as error:
-        log.warning("provider account unusable", account=plan.account.id, code=error.code)
+        log.warning("provider account unusable", account=plan.account.id, code=error.code, reason=error.message)
         return None
     return Seen(review=found, removed=tuple(removed))
 

@@ -162,7 +162,7 @@ def _matches(offer: Offer, query: OfferQuery) -> bool:
         (query.min_vcpu, offer.vcpu),
         (query.min_memory_gib, offer.memory_gib),
         (query.min_disk_gib, offer.disk_gib),
-        (query.min_gpus, offer.gpus),
+        (query.min_gpus, offer.gpus or 0),
     )
     return all(wanted is None or wanted == has for wanted, has in equal) and all(
         wanted is None or wanted <= has for wanted, has in least

@@ -186,7 +186,8 @@ class Offer:
     """Three letters, such as `EUR`."""
     available: bool
     """Whether one can be had now, as far as the provider says."""
-    gpus: int = 0
+    gpus: int | None = None
+    """Absent for a server without any."""
     gpu_model: str | None = None
 
 

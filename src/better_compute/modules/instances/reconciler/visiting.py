@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from better_compute.base.errors import ComputeError
 from better_compute.kernel.deployment import Deployment
+from better_compute.kernel.observe import log
 from better_compute.modules.instances.rules.provided import Sighted, Trouble, next_act
 from better_compute.modules.instances.store import InstanceRow
 from better_compute.modules.providers.exports import (
@@ -137,7 +138,8 @@ async def visit(deployment: Deployment, errand: Errand) -> Sighted:
             await (under_way.remove if errand.row.state == "deleting" else under_way.provide)()
     except ProviderError as error:
         trouble = _trouble(error)
-    except ComputeError:
+    except ComputeError as error:
+        log.warning("provider account unusable", account=errand.account.id, code=error.code, reason=error.message)
         trouble = _UNUSABLE
     else:
         return under_way.sighted

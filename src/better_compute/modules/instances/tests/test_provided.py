@@ -66,17 +66,22 @@ MAKE_DUE = Query(
     row=type(None),
     crosses_tenants="a test lets time pass",
 )
-END_QUIET = Query(
-    name="tests.provided.end_quiet",
-    sql="update provider_accounts set quiet_until = null",
-    row=type(None),
-    crosses_tenants="a test lets time pass",
-)
 METERED = Query(
     name="tests.provided.metered",
     sql="select count(*) from allocations",
     row=int,
     crosses_tenants="a test counts",
+)
+
+DIGEST = Query(
+    name="tests.provided.digest",
+    sql="""select md5(string_agg(line, '|')) from (
+             select 'i' || xmin::text || i::text as line from instances i
+             union all select 's' || xmin::text || s::text from provider_servers s
+             union all select 'e' || count(*) from events
+             order by line) lines""",
+    row=str,
+    crosses_tenants="a test looks at everything",
 )
 
 QUOTA = {"vcpu": 8, "memoryGiB": 32, "diskGiB": 400}
@@ -360,6 +365,17 @@ async def test_a_server_nobody_knows_is_deleted_once_it_is_old_enough(platform: 
     await platform.run(AGE_SERVERS)
     await platform.watch()
     assert len(await platform.servers()) == 1
+
+
+async def test_a_quiet_fleet_writes_nothing(platform: Platform) -> None:
+    await platform.create()
+    await platform.h.work()
+    await platform.watch()
+    await platform.again()
+    before = await platform.run(DIGEST)
+    await platform.watch()
+    await platform.again()
+    assert await platform.run(DIGEST) == before
 
 
 async def test_quota_is_checked_when_the_instance_is_made(platform: Platform) -> None:

@@ -138,6 +138,14 @@ _MARK: Final = Query(
     crosses_tenants=_ALL,
 )
 
+_LOOK_NOW: Final = Query(
+    name="providers.look_now",
+    sql="""update provider_servers set look_at = now()
+           where account_id = %(account_id)s and released_at is null and look_at > now()""",
+    row=NoneType,
+    crosses_tenants="an account's servers belong to every tenant that buys in its owner's pools",
+)
+
 _COUNT_LIVE: Final = Query(
     name="providers.count_live_servers",
     sql="""select count(*) from provider_servers s where s.account_id = %(account_id)s and s.released_at is null""",
@@ -176,6 +184,11 @@ async def list_server_facts(tx: Tx, *, account_id: str, holders: list[str]) -> l
 async def mark_server(tx: Tx, *, holder: str, status: str) -> bool:
     """Keeps the status that the provider listed; False for a server that was released meanwhile."""
     return await tx.maybe(_MARK, holder=holder, status=status) is True
+
+
+async def look_now(tx: Tx, *, account_id: str) -> None:
+    """Has whatever is under way or failing looked at without waiting any longer."""
+    await tx.run(_LOOK_NOW, account_id=account_id)
 
 
 async def count_live_servers(tx: Tx, *, account_id: str) -> int:

@@ -171,7 +171,7 @@ async def test_offers_are_answered_as_asked(h: Harness) -> None:
         .decode()
         .startswith(
             '{"items":[{"id":"sim-2","kind":"vps","region":"fsn1","vcpu":2,"memoryGiB":4,"diskGiB":40,'
-            '"pricePerHour":0.0071,"currency":"EUR","available":true'
+            '"pricePerHour":0.0071,"currency":"EUR","available":true}'
         )
     )
     assert len((await h.call("providerAccounts.offers", **ref)).items) == 3
