@@ -84,7 +84,7 @@ def _flag(field: FieldInfo, inner: Any, *, path: tuple[str, ...], optional: bool
     kind, choices = _kind(inner)
     return Flag(
         parameter="_".join(path),
-        flag="--" + words.replace("_", "-"),
+        flag="--" + words.rstrip("_").replace("_", "-"),
         path=tuple(camel(part) for part in path),
         kind=kind,
         required=field.is_required() and not optional,

@@ -55,6 +55,18 @@ async def list_page(
             return Page(items=kept, next_cursor=cursors.seal(after, scope=scope))
 
 
+async def list_decided(call: Call, input: ListInput, *, fetch: Fetch[R], key: Callable[[R], list[Any]]) -> Page[R]:
+    """One page of a list that was decided as a whole, so that no row is decided by itself."""
+    scope = {"method": call.method_name, **input.model_dump(mode="json", exclude={"cursor", "limit"})}
+    cursors = call.deployment.cursors
+    after = cursors.open(input.cursor, scope=scope) if input.cursor is not None else None
+    rows = await fetch(after, input.limit + 1)
+    if len(rows) <= input.limit:
+        return Page(items=rows)
+    kept = rows[: input.limit]
+    return Page(items=kept, next_cursor=cursors.seal(key(kept[-1]), scope=scope))
+
+
 async def _allowed(call: Call, rows: Sequence[R], *, resource_type: str, ident: Callable[[R], str]) -> set[str]:
     ids = [ident(row) for row in rows]
     if call.rows_uniform or not ids:

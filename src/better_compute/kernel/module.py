@@ -13,6 +13,7 @@ from typing import Any
 
 from better_compute.db.pool import Database
 from better_compute.kernel.deployment import Deployment, InUse
+from better_compute.kernel.doctor import Check
 from better_compute.kernel.events import EventType
 from better_compute.kernel.hostlink import HostRoute
 from better_compute.kernel.iam import IamPort
@@ -44,6 +45,8 @@ class Module:
     reconcilers: tuple[Reconciler[Any, Any, Any], ...] = ()
     kinds: tuple[Kind[Any], ...] = ()
     """What the module lets a FleetConfig declare."""
+    checks: tuple[Check, ...] = ()
+    """What `doctor` and `system.selfCheck` look at for the module."""
     commands: tuple[Any, ...] = ()
     """`Command`s of the CLI kit, for what the derived commands are not enough; the kernel does not look inside."""
     host_routes: tuple[HostRoute, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any
 
 from better_compute.base.errors import ComputeError, ErrorCode, not_found
 from better_compute.kernel.deployment import InUse
+from better_compute.kernel.doctor import Check
 from better_compute.kernel.events import EventType
 from better_compute.kernel.hostlink import HostRoute
 from better_compute.kernel.kinds import Kind
@@ -31,6 +32,8 @@ class Registry:
     events: Mapping[str, EventType]
     reconcilers: Mapping[str, AnyReconciler]
     kinds: Mapping[str, Kind[Any]]
+    checks: Mapping[str, Check]
+    """In load order, so that what lies below is put right before what rests on it."""
     uses: Mapping[str, tuple[InUse, ...]]
     host_routes: Mapping[str, HostRoute]
 
@@ -67,6 +70,7 @@ def build_registry(modules: Sequence[Module]) -> Registry:
         events=_unique(((item.name, item) for module in modules for item in module.events), "event"),
         reconcilers=_unique(((item.name, item) for module in modules for item in module.reconcilers), "reconciler"),
         kinds=_unique(((item.name, item) for module in modules for item in module.kinds), "kind"),
+        checks=_unique(((item.name, item) for module in modules for item in module.checks), "check"),
         uses=uses,
         host_routes=_unique(((item.path, item) for module in modules for item in module.host_routes), "host route"),
     )

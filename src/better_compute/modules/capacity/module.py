@@ -13,6 +13,7 @@ from better_compute.db.pool import Database
 from better_compute.db.tx import Tx
 from better_compute.kernel.module import Module
 from better_compute.modules.capacity import methods
+from better_compute.modules.capacity.checks import CHECKS
 from better_compute.modules.capacity.exports import HostOptions, PlacementIndex
 from better_compute.modules.capacity.reconciler import hosts_reconciler
 from better_compute.modules.capacity.rules.hosts import Reserve
@@ -40,6 +41,7 @@ def capacity(*, host_reserve: Mapping[str, int] = DEFAULT_RESERVE, host_sync_eve
             methods.explain_capacity,
         ),
         reconcilers=(hosts_reconciler(parse_duration(host_sync_every, setting="host_sync_every")),),
+        checks=CHECKS,
         provides=(provide_options, PlacementIndex),
         uses={"node": node_in_use},
     )

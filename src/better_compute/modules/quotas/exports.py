@@ -6,6 +6,7 @@ rows are the last rows that a transaction locks (design, section 7): charge and 
 A grant of 0 and no grant are the same for everybody but the pool's owner; compare offers with zeros left out.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ from better_compute.modules.quotas.schema import HOLDERS
 from better_compute.modules.quotas.store import QuotaRow, charge, list_chain, list_limits, release, set_limits
 
 __all__ = [
+    "Charge",
+    "ChargeSource",
     "Shapes",
     "chain_of",
     "charge",
@@ -34,6 +37,24 @@ class Shapes:
 
     amounts: Callable[[Tx, str, str], Awaitable[Mapping[str, int]]]
     """Given pool id and flavor name: what one counts against quota; NOT_FOUND when there is no such flavor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What all objects of one sort together charge to one quota row."""
+
+    tenant_id: str
+    pool_id: str
+    resource: str
+    amount: int
+
+
+class ChargeSource(ABC):
+    """The port to those who charge, for the recount: every module that does provides a subclass of its own."""
+
+    @abstractmethod
+    async def charges(self, tx: Tx, *, tenant_id: str | None, pool_id: str | None) -> list[Charge]:
+        """What is charged now, of one tenant or pool or of all; once per row that is charged, holders included."""
 
 
 def holders_of(pool: Resource) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Final
 
 from better_compute.db.query import Query
@@ -73,6 +74,28 @@ _LOCK: Final = Query(
     row=QuotaRow,
 )
 
+_LIST_USED: Final = Query(
+    name="quotas.list_used",
+    sql="""select tenant_id, pool_id, resource, max, used from quotas where used > 0
+           order by tenant_id, pool_id, resource""",
+    row=QuotaRow,
+    crosses_tenants="the recount looks at every tenant's use",
+)
+
+_ENSURE: Final = Query(
+    name="quotas.ensure",
+    sql="""insert into quotas (tenant_id, pool_id, resource) values (%(tenant_id)s, %(pool_id)s, %(resource)s)
+           on conflict (tenant_id, pool_id, resource) do nothing""",
+    row=NoneType,
+)
+
+_SET_USED: Final = Query(
+    name="quotas.set_used",
+    sql="""update quotas set used = %(used)s
+           where tenant_id = %(tenant_id)s and pool_id = %(pool_id)s and resource = %(resource)s""",
+    row=NoneType,
+)
+
 
 async def charge(
     tx: Tx, *, tenant_id: str, pool_id: str, is_owner: bool, amounts: Mapping[str, int], holders: Sequence[str] = ()
@@ -128,3 +151,20 @@ async def lock_quota(tx: Tx, *, tenant_id: str, pool_id: str, resource: str) -> 
 async def list_maxima(tx: Tx, *, tenant_id: str) -> list[QuotaRow]:
     """Every maximum of a tenant, in its own pools and in those it was offered."""
     return await tx.many(_LIST_MAXIMA, tenant_id=tenant_id)
+
+
+async def list_used(tx: Tx) -> list[QuotaRow]:
+    """Every row of every tenant that counts something as used."""
+    return await tx.many(_LIST_USED)
+
+
+async def lock_used(tx: Tx, *, tenant_id: str, pool_id: str, resource: str) -> int:
+    """What a row counts as used, held until the transaction ends; makes the row where there is none."""
+    ident = {"tenant_id": tenant_id, "pool_id": pool_id, "resource": resource}
+    await tx.run(_ENSURE, **ident)
+    return (await tx.one(_LOCK, **ident)).used
+
+
+async def set_used(tx: Tx, *, tenant_id: str, pool_id: str, resource: str, used: int) -> None:
+    """Corrects what a locked row counts as used."""
+    await tx.run(_SET_USED, tenant_id=tenant_id, pool_id=pool_id, resource=resource, used=used)

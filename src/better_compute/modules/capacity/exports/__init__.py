@@ -13,7 +13,7 @@ from better_compute.db.tx import Tx
 from better_compute.modules.capacity.exports.index import PlacementIndex
 from better_compute.modules.capacity.exports.options import HostOptions
 from better_compute.modules.capacity.schema import Wanted
-from better_compute.modules.capacity.store import placing
+from better_compute.modules.capacity.store import checking, placing
 from better_compute.modules.capacity.store.placing import CLAIM_CALL, BookedGpu, NumaGpus
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "lock_node",
     "next_generation",
     "release",
+    "settle",
 ]
 
 
@@ -67,6 +68,11 @@ def claimed_of(answer: str) -> Claimed:
 async def release(tx: Tx, allocation_id: str, *, tenant_id: str) -> bool:
     """Gives back what an allocation holds; True the first time, False ever after."""
     return await tx.one(placing.RELEASE, allocation_id=allocation_id, tenant_id=tenant_id)
+
+
+async def settle(tx: Tx, allocation_ids: Sequence[str]) -> None:
+    """Notes that all use of these released allocations is recorded, so that nobody looks for it again."""
+    await tx.run(checking.SETTLE, allocation_ids=list(allocation_ids))
 
 
 async def lock_node(tx: Tx, node_id: str) -> int:
