@@ -53,7 +53,7 @@ class EmbeddedPlatform:
         assert isinstance(self.app.iam, EmbeddedIam)
         return self.app.iam
 
-    async def call(self, method: str, *, token: str | None = None, **fields: Any) -> Any:
+    async def call(self, method: str, /, *, token: str | None = None, **fields: Any) -> Any:
         """Calls a method of the IAM through the envelope."""
         found = self.app.registry.method(method, surface="iam")
         return await self.app.envelope.call(found, None if found.public else token or self.token, fields)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from better_compute.identity.embedded.exports.adapter import EmbeddedIam
+from better_compute.identity.embedded.methods import authorize, authorize_many, simulate, who_can
 from better_compute.kernel.deployment import Deployment
 from better_compute.kernel.module import Module
 
@@ -20,5 +21,6 @@ MODULE: Final = Module(
     name="embedded",
     package=Path(__file__).parent,
     requires=("iam", "tenants", "people", "roles", "relations", "flags", "sessions", "credentials"),
+    methods=(authorize, authorize_many, simulate, who_can),
     background=(watch,),
 )

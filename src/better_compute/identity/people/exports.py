@@ -29,6 +29,11 @@ async def get_identity(tx: Tx, *, tenant_id: str, identity_id: str) -> Identity:
     return found
 
 
+async def find_identity(tx: Tx, *, tenant_id: str, identity_id: str) -> Identity | None:
+    """The person or service account of this tenant, disabled ones too."""
+    return await tx.maybe(store.FIND, tenant_id=tenant_id, id=identity_id)
+
+
 async def find_service_account(tx: Tx, *, tenant_id: str, name: str) -> Identity | None:
     """The oldest active service account with this name; names need not be unique."""
     return await tx.maybe(store.SERVICE_BY_NAME, tenant_id=tenant_id, name=name)

@@ -10,10 +10,32 @@ from better_compute.identity.people.exports import Membership, find_holder, grou
 from better_compute.identity.roles import store
 from better_compute.identity.roles.rules import BUILTIN, OWNER, PLATFORM_OPERATOR, TENANT_ADMIN, check_passes_on
 from better_compute.identity.roles.schema import Binding, BindingCreate
-from better_compute.identity.roles.store import HeldBinding
+from better_compute.identity.roles.store import HeldBinding, RoleDocument
 from better_compute.kernel.call import Call
 
 __all__ = ["OWNER", "PLATFORM_OPERATOR", "TENANT_ADMIN"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How an identity comes to have one policy document."""
+
+    role_id: str
+    """The role that has the document."""
+    policy_id: str | None
+    """The policy that it is of; None for a role's own."""
+    binding_ids: tuple[str, ...]
+    """The bindings that give the role, or one that inherits it, in order."""
+    group_ids: tuple[str, ...]
+    """The groups that some of them were given to, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """One policy document that an identity has."""
+
+    document: dict[str, Any]
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +48,7 @@ class Grants:
     """Whether it owns the tenant."""
     groups: tuple[str, ...]
     """Ids of the groups it is in, in order."""
-    documents: tuple[dict[str, Any], ...]
+    documents: tuple[Granted, ...]
     """The policy documents of those roles."""
     changes_at: int | None
     """Epoch milliseconds at which a binding or membership starts or ends; None: never by itself."""
@@ -46,11 +68,16 @@ async def grants_of(tx: Tx, *, tenant_id: str, identity_id: str) -> Grants:
         owner=OWNER in builtin,
         groups=tuple(group_ids),
         documents=(
-            *(BUILTIN[name].document for name in builtin),
-            *(row.document for row in rows if row.document is not None),
+            *(_granted(BUILTIN[name].document, name, None, _giving(live, {name})) for name in builtin),
+            *_documents(rows, live),
         ),
         changes_at=_next_change(bindings, groups, now_ms=tx.now_ms),
     )
+
+
+async def bound_identities(tx: Tx, *, tenant_id: str, limit: int) -> list[str]:
+    """The active identities of a tenant that some role is bound to, by themselves or through a group, by id."""
+    return await tx.many(store.BOUND, tenant_id=tenant_id, limit=limit)
 
 
 async def closure(tx: Tx, *, tenant_id: str, role_id: str) -> frozenset[str]:
@@ -124,6 +151,34 @@ async def ensure_binding(tx: Tx, ident: str, wanted: BindingCreate, *, created_b
     if not known:
         await insert_binding(tx, ident, wanted, created_by=created_by, in_root=in_root)
     return not known
+
+
+def _documents(rows: Sequence[RoleDocument], live: Sequence[HeldBinding]) -> list[Granted]:
+    """Each document once, with every binding that leads to it."""
+    asked: dict[tuple[str, str | None], set[str]] = {}
+    documents: dict[tuple[str, str | None], dict[str, Any]] = {}
+    for row in rows:
+        if row.document is not None:
+            asked.setdefault((row.role_id, row.policy_id), set()).add(row.asked_id)
+            documents[row.role_id, row.policy_id] = row.document
+    return [
+        _granted(document, *place, _giving(live, asked[place]))
+        for place, document in sorted(documents.items(), key=lambda item: (item[0][0], item[0][1] or ""))
+    ]
+
+
+def _giving(live: Sequence[HeldBinding], roles: Collection[str]) -> list[HeldBinding]:
+    return [binding for binding in live if binding.role_id in roles or binding.builtin in roles]
+
+
+def _granted(document: dict[str, Any], role_id: str, policy_id: str | None, bindings: Sequence[HeldBinding]) -> Granted:
+    source = Source(
+        role_id=role_id,
+        policy_id=policy_id,
+        binding_ids=tuple(sorted(binding.id for binding in bindings)),
+        group_ids=tuple(sorted({binding.group_id for binding in bindings if binding.group_id is not None})),
+    )
+    return Granted(document, source)
 
 
 def _next_change(bindings: Sequence[HeldBinding], groups: Sequence[Membership], *, now_ms: int) -> int | None:

@@ -30,6 +30,9 @@ _BINDING: Final = """id, tenant_id, case when group_id is null then 'identity' e
 class HeldBinding:
     """A binding of an identity or one of its groups that is not over yet."""
 
+    id: str
+    group_id: str | None
+    """The group that it was given to; None for the identity itself."""
     role_id: str | None
     builtin: str | None
     starts_at: int | None
@@ -40,7 +43,12 @@ class HeldBinding:
 class RoleDocument:
     """One document that a role brings, by itself or through a role it inherits; None for a role without any."""
 
+    asked_id: str
+    """The role that was asked about."""
     role_id: str
+    """The role that has the document: the same, or one that it inherits."""
+    policy_id: str | None
+    """The policy that the document is of; None for the role's own."""
     document: dict[str, Any] | None
 
 
@@ -164,7 +172,7 @@ DELETE_BINDING: Final = Query(
 
 BINDINGS_OF: Final = Query(
     name="roles.bindings_of",
-    sql="""select role_id, builtin, (extract(epoch from starts_at) * 1000)::bigint as starts_at,
+    sql="""select id, group_id, role_id, builtin, (extract(epoch from starts_at) * 1000)::bigint as starts_at,
              (extract(epoch from expires_at) * 1000)::bigint as expires_at
            from iam.bindings
            where tenant_id = %(tenant_id)s
@@ -176,17 +184,31 @@ BINDINGS_OF: Final = Query(
 DOCUMENTS: Final = Query(
     name="roles.documents",
     sql="""with recursive held as (
-             select id from iam.roles where tenant_id = %(tenant_id)s and id = any(%(role_ids)s::text[])
+             select id as asked_id, id from iam.roles
+             where tenant_id = %(tenant_id)s and id = any(%(role_ids)s::text[])
              union
-             select i.inherits_id from iam.role_parents i
+             select held.asked_id, i.inherits_id from iam.role_parents i
              join held on i.role_id = held.id and i.tenant_id = %(tenant_id)s
            )
-           select r.id as role_id, r.document from iam.roles r join held on held.id = r.id
+           select held.asked_id, r.id as role_id, null as policy_id, r.document
+           from iam.roles r join held on held.id = r.id
            where r.tenant_id = %(tenant_id)s
            union all
-           select rp.role_id, p.document from iam.role_policies rp
+           select held.asked_id, rp.role_id, p.id, p.document from iam.role_policies rp
            join held on held.id = rp.role_id
            join iam.policies p on p.tenant_id = rp.tenant_id and p.id = rp.policy_id
            where rp.tenant_id = %(tenant_id)s""",
     row=RoleDocument,
+)
+
+BOUND: Final = Query(
+    name="roles.bound",
+    sql="""select i.id from iam.identities i
+           where i.tenant_id = %(tenant_id)s and i.status = 'active' and exists (
+             select from iam.bindings b
+             where b.tenant_id = %(tenant_id)s and (b.identity_id = i.id or b.group_id in (
+               select m.group_id from iam.group_members m
+               where m.tenant_id = %(tenant_id)s and m.identity_id = i.id)))
+           order by i.id limit %(limit)s""",
+    row=str,
 )

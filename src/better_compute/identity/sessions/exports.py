@@ -62,6 +62,12 @@ async def note_seen(tx: Tx, uses: dict[str, int]) -> None:
     await tx.run(store.SEEN, ids=ids, times=[uses[ident] for ident in ids])
 
 
+async def has_authenticator(tx: Tx, *, tenant_id: str, identity_id: str) -> bool:
+    """Whether a person's sessions have a second factor."""
+    proofs = await tx.one(store.PROOFS, tenant_id=tenant_id, identity_id=identity_id)
+    return proofs.totp_secret is not None
+
+
 async def set_password(tx: Tx, *, tenant_id: str, identity_id: str, hashed: str) -> None:
     """Writes a hash; the password until now counts no longer."""
     await tx.run(store.SET_PASSWORD, tenant_id=tenant_id, identity_id=identity_id, hash=hashed)

@@ -18,6 +18,7 @@ from better_compute.iam.policy.evaluate import (
     CompiledPolicy,
     CompiledSet,
     InvalidRequest,
+    Miss,
     PolicyRequest,
     compile_document,
     compile_set,
@@ -25,8 +26,8 @@ from better_compute.iam.policy.evaluate import (
 from better_compute.identity.flags.exports import Features, features_of
 from better_compute.identity.people.exports import Holder, find_holder
 from better_compute.identity.relations.exports import Relations, relations_of
-from better_compute.identity.roles.exports import Grants, grants_of
-from better_compute.identity.tenants.exports import ancestry
+from better_compute.identity.roles.exports import Grants, Source, grants_of
+from better_compute.identity.tenants.exports import Ancestor, ancestry
 from better_compute.kernel.iam import Decision
 from better_compute.kernel.principal import Caller
 from better_compute.kernel.resources import Resource
@@ -45,6 +46,10 @@ class Access:
     """What one caller may do in its own tenant."""
 
     policies: CompiledSet
+    grants: tuple[Source, ...]
+    """Where the documents that grant come from, in the order of `policies`."""
+    bounds: tuple[str, ...]
+    """Whose the documents that bound are, in the order of `policies`: `tenant <id>`, `identity <id>`, `key <id>`."""
     principal: Mapping[str, object]
     """`principal.*` as policies see it."""
     relations: Mapping[tuple[str, str], tuple[str, ...]]
@@ -52,13 +57,13 @@ class Access:
     changes_at: int | None
     """Epoch milliseconds at which it has to be read again; None: not by itself."""
 
-    def decide(self, action: str, resource: Resource, *, now_ms: int) -> Decision:
-        """Decides one action on one resource of the caller's tenant."""
+    def decide(self, action: str, resource: Resource, *, now_ms: int, misses: list[Miss] | None = None) -> Decision:
+        """Decides one action on one resource of the caller's tenant; `misses` is for those who want to know why."""
         try:
             request = PolicyRequest(action, resource.name, Facts(self, resource, now_ms))
         except InvalidRequest:
             return Decision(allowed=False, reason="INVALID_REQUEST")
-        decision = self.policies.decide(request)
+        decision = self.policies.decide(request, misses=misses)
         return Decision(allowed=decision.allowed, reason=decision.reason.value, matched=decision.matched)
 
 
@@ -117,8 +122,9 @@ class Accesses:
         if holder is None or holder.status != "active" or any(tenant.status != "active" for tenant in chain):
             return None
         grants = await grants_of(tx, **ident)
-        bounds = (*(tenant.boundary for tenant in chain), holder.boundary, caller.facts.get("scope"))
-        policies = self._compiled(grants.documents, [bound for bound in bounds if bound is not None])
+        documents = sorted(grants.documents, key=lambda granted: _text(granted.document))
+        bounds = _bounds(caller, holder, chain)
+        policies = self._compiled([granted.document for granted in documents], [document for document, _ in bounds])
         relations, features = _NO_RELATIONS, _NO_FEATURES
         if _RELATIONS & policies.context_keys:
             relations = await relations_of(tx, **ident)
@@ -127,6 +133,8 @@ class Accesses:
         ends = [end for end in (grants.changes_at, relations.changes_at, features.changes_at) if end is not None]
         return Access(
             policies=policies,
+            grants=tuple(granted.source for granted in documents),
+            bounds=tuple(of for _, of in bounds),
             principal=principal_facts(caller, holder, grants),
             relations=relations.held,
             features=tuple(sorted(features.on)),
@@ -134,7 +142,7 @@ class Accesses:
         )
 
     def _compiled(self, grants: Sequence[dict[str, Any]], bounds: Sequence[dict[str, Any]]) -> CompiledSet:
-        key = (tuple(sorted(_text(one) for one in grants)), tuple(_text(one) for one in bounds))
+        key = (tuple(_text(one) for one in grants), tuple(_text(one) for one in bounds))
         known = self._sets.get(key)
         if known is None:
             known = compile_set([_compile(text) for text in key[0]], [_compile(text) for text in key[1]])
@@ -173,6 +181,14 @@ def iso_time(epoch_ms: int) -> str:
     """`2026-01-31T12:00:00.000Z`, as conditions on dates read it."""
     moment = datetime.fromtimestamp(epoch_ms / 1000, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{epoch_ms % 1000:03d}Z"
+
+
+def _bounds(caller: Caller, holder: Holder, chain: Sequence[Ancestor]) -> list[tuple[dict[str, Any], str]]:
+    """Everything that bounds a caller: the tenant and those above it, its own boundary, the scope of its key."""
+    found = [(tenant.boundary, f"tenant {tenant.id}") for tenant in chain]
+    found.append((holder.boundary, f"identity {caller.id}"))
+    found.append((caller.facts.get("scope"), f"key {caller.session_id}"))
+    return [(document, of) for document, of in found if document is not None]
 
 
 def _named(resource: Resource) -> tuple[str, str]:

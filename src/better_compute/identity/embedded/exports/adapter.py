@@ -14,10 +14,14 @@ from typing import Final
 from better_compute.base.clock import Clock, SystemClock
 from better_compute.base.errors import ComputeError
 from better_compute.db.pool import Database
+from better_compute.db.tx import Tx
+from better_compute.iam.policy.evaluate import Miss
 from better_compute.identity.embedded.exports.access import Access, Accesses
 from better_compute.identity.embedded.exports.authentication import Authentication
 from better_compute.identity.embedded.exports.freshness import LOOK_SECONDS, Freshness
 from better_compute.identity.flags.exports import Features, features_of
+from better_compute.identity.iam.schema import Credential
+from better_compute.identity.people.schema import Identity
 from better_compute.identity.tenants import exports as tenants
 from better_compute.identity.tenants.schema import TenantRecord
 from better_compute.kernel.iam import Check, Decision, Tenant, TenantStatus
@@ -78,13 +82,36 @@ class EmbeddedIam:
 
     async def decide(self, caller: Caller, check: Check) -> Decision:
         """Decides in the tenant of `check.resource`; never raises for a refusal."""
-        resource = check.resource
-        if caller.can_override:
-            return await self._override(check.action, resource.tenant_id)
-        if caller.tenant_id != resource.tenant_id:
-            return _MISMATCH
+        settled = await self._before_policies(caller, check.action, check.resource.tenant_id)
+        if settled is not None:
+            return settled
         access = await self._access(caller)
-        return _NOBODY if access is None else access.decide(check.action, resource, now_ms=self._freshness.now_ms())
+        return _NOBODY if access is None else self._by_policies(access, check)
+
+    async def judge(
+        self, tx: Tx, caller: Caller, check: Check, *, misses: list[Miss]
+    ) -> tuple[Decision, Access | None]:
+        """Decides as `decide` does, on what stands in the database now; answers what the decision rested on too.
+
+        No access means that policies were not asked. `misses` gets every statement that nearly counted.
+        """
+        settled = await self._before_policies(caller, check.action, check.resource.tenant_id)
+        if settled is not None:
+            return settled, None
+        access = await self._accesses.read(tx, caller)
+        return (_NOBODY, None) if access is None else (self._by_policies(access, check, misses=misses), access)
+
+    async def judge_type(self, tx: Tx, caller: Caller, check: Check) -> bool | None:
+        """Decides as `decide_type` does, on what stands in the database now; only the resource's type counts."""
+        settled = await self._before_policies(caller, check.action, check.resource.tenant_id)
+        if settled is not None:
+            return settled.allowed
+        access = await self._accesses.read(tx, caller)
+        return False if access is None else access.policies.uniform(check.action, check.resource.type)
+
+    async def stand_in(self, tx: Tx, ident: Identity, *, key: Credential | None) -> Caller:
+        """The caller that somebody is with a key, or with whatever they sign in with; for explanations."""
+        return await self._authentication.stand_in(tx, ident, key=key)
 
     async def decide_many(self, caller: Caller, checks: Sequence[Check]) -> list[Decision]:
         """The same for many, in the order asked."""
@@ -92,10 +119,9 @@ class EmbeddedIam:
 
     async def decide_type(self, caller: Caller, tenant_id: str, action: str, resource_type: str) -> bool | None:
         """True when allowed on every resource of the type, False when on none, None when it depends."""
-        if caller.can_override:
-            return (await self._override(action, tenant_id)).allowed
-        if caller.tenant_id != tenant_id:
-            return False
+        settled = await self._before_policies(caller, action, tenant_id)
+        if settled is not None:
+            return settled.allowed
         access = await self._access(caller)
         return False if access is None else access.policies.uniform(action, resource_type)
 
@@ -133,6 +159,15 @@ class EmbeddedIam:
         """Every tenant that is suspended or deleted, for the tenant gate."""
         async with self._database.transaction(read_only=True) as tx:
             return {tenant.id: tenant.status for tenant in await tenants.inactive(tx)}
+
+    async def _before_policies(self, caller: Caller, action: str, tenant_id: str) -> Decision | None:
+        """What is decided without any policy: root override, and whatever reaches into another tenant."""
+        if caller.can_override:
+            return await self._override(action, tenant_id)
+        return _MISMATCH if caller.tenant_id != tenant_id else None
+
+    def _by_policies(self, access: Access, check: Check, *, misses: list[Miss] | None = None) -> Decision:
+        return access.decide(check.action, check.resource, now_ms=self._freshness.now_ms(), misses=misses)
 
     async def _override(self, action: str, tenant_id: str) -> Decision:
         """Root override reaches every tenant and skips policies, but not a tenant that never was."""

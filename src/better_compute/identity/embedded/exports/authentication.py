@@ -17,7 +17,8 @@ from better_compute.identity.embedded.exports.freshness import Freshness
 from better_compute.identity.iam.exports import token_hash, token_kind
 from better_compute.identity.iam.schema import Credential
 from better_compute.identity.people.exports import Holder, find_holder
-from better_compute.identity.sessions.exports import IDLE_SECONDS, find_session, note_seen
+from better_compute.identity.people.schema import Identity
+from better_compute.identity.sessions.exports import IDLE_SECONDS, find_session, has_authenticator, note_seen
 from better_compute.identity.tenants.exports import ancestry, check_active
 from better_compute.kernel.principal import Caller
 
@@ -73,6 +74,23 @@ class Authentication:
             raise _refused()
         self._use(known, now)
         return known.caller
+
+    async def stand_in(self, tx: Tx, ident: Identity, *, key: Credential | None) -> Caller:
+        """The caller that somebody is with this key, or with whatever they sign in with; nobody was authenticated."""
+        holder = await find_holder(tx, tenant_id=ident.tenant_id, identity_id=ident.id)
+        assert holder is not None, "an identity that was found has a row"
+        strong = ident.kind == "user" and await has_authenticator(tx, tenant_id=ident.tenant_id, identity_id=ident.id)
+        proof = key or Credential(
+            id="",
+            tenant_id=ident.tenant_id,
+            identity_id=ident.id,
+            session_kind="user" if ident.kind == "user" else "api-key",
+            issued_us=tx.now_ms * 1000,
+            authenticated_at=tx.now_ms,
+            expires_at=tx.now_ms,
+            mfa_at=tx.now_ms if strong else None,
+        )
+        return self._as_caller(proof, holder, expires_at=proof.expires_at)
 
     async def write_uses(self) -> None:
         """Writes the last uses collected since the last time."""
