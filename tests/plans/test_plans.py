@@ -2,8 +2,9 @@
 
 Each case is a YAML file: `fleet` is the present fleet, itself written as a document, `document` what is wanted,
 `options` how it is meant, `unnamed` what fleet did not name, `protected` which pools are, `archived` which flavors,
-`lives` names that stood for objects that are gone. The text stands in `<case>.txt`, with the calls below it; set
-UPDATE_PLANS=1 to write it anew, and read the difference.
+`lives` names that stood for objects that are gone. The text stands in `<case>.txt`, with the calls below it, as
+somebody at a terminal sees it in `<case>.terminal.txt`, and for a pull request in `<case>.md`; set UPDATE_PLANS=1 to
+write them anew, and read the difference.
 """
 
 import os
@@ -15,8 +16,9 @@ from pydantic import TypeAdapter
 
 from better_compute.base.items import ItemKind, Live, Wanted
 from better_compute.modules.flavors.kind import FLAVOR
+from better_compute.modules.fleet.commands.markdown import markdown_plan
 from better_compute.modules.fleet.commands.reading import read_source
-from better_compute.modules.fleet.commands.rendering import render_calls, render_plan
+from better_compute.modules.fleet.commands.rendering import Style, render_calls, render_plan
 from better_compute.modules.fleet.rules.document import read_document
 from better_compute.modules.fleet.rules.fleet import Fleet, Snapshot
 from better_compute.modules.fleet.rules.names import NameRow, Names
@@ -82,13 +84,18 @@ def test_a_plan_reads_as_stored(path: Path) -> None:
     document = read_document(KINDS, {"version": 1, **case["document"]})
     plan = make_plan(Fleet(KINDS, document, present(case)), options).view()
     shown = PLAN.dump_python(plan, mode="json", by_alias=True, exclude_none=True)
-    text = render_plan(shown) + ("\n" + render_calls(shown) if shown["calls"] else "")
-    stored = path.with_suffix(".txt")
-    if os.environ.get("UPDATE_PLANS") == "1":
-        stored.write_text(text)
-    assert stored.read_text() == text
+    texts = {
+        ".txt": render_plan(shown) + ("\n" + render_calls(shown) if shown["calls"] else ""),
+        ".terminal.txt": render_plan(shown, style=Style(colour=False, width=100)),
+        ".md": markdown_plan(shown, tenant="root"),
+    }
+    for suffix, text in texts.items():
+        stored = path.with_name(path.stem + suffix)
+        if os.environ.get("UPDATE_PLANS") == "1":
+            stored.write_text(text)
+        assert stored.read_text() == text
 
 
 def test_every_stored_text_has_its_case() -> None:
-    stored = {path.stem for path in (Path(__file__).parent / "cases").glob("*.txt")}
+    stored = {path.name.partition(".")[0] for path in (Path(__file__).parent / "cases").iterdir()}
     assert stored == {path.stem for path in CASES}

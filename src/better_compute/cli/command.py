@@ -43,5 +43,3 @@ class Command:
     """`async def run(context, …)`; answers the exit status, None for 0."""
     without_caller: bool = False
     """Works offline: no URL, no token and no database is looked for."""
-    replaces: str = ""
-    """The derived command whose place it takes, where that has another name: `fleet ack-drift`."""

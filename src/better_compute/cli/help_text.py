@@ -24,4 +24,5 @@ def root_help(groups: Mapping[str, list[str]], processes: Mapping[str, str]) -> 
 
 
 def _group_line(name: str, verbs: list[str], width: int) -> str:
-    return f"  {name.ljust(width)}{' '.join(verbs)}"
+    first = dict.fromkeys(verb.split(" ")[0] for verb in verbs)
+    return f"  {name.ljust(width)}{' '.join(first)}"

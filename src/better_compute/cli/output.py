@@ -51,6 +51,16 @@ class Output:
         """Tells a person something that is not part of the answer."""
         sys.stderr.write(f"{text}\n")
 
+    def meter(self, described: str, done: int, total: int) -> None:
+        """Shows how far something has come, in one line on a terminal's standard error; a total of 0 clears it."""
+        if not sys.stderr.isatty():
+            return
+        width = 24
+        filled = width * done // total if total else 0
+        line = f"{described} [{'#' * filled}{'.' * (width - filled)}] {done:,} of {total:,}" if total else ""
+        sys.stderr.write(f"\r\x1b[2K{line}")
+        sys.stderr.flush()
+
     def refusal(self, error: ComputeError) -> None:
         """Prints a refusal where it belongs."""
         if self.as_json:

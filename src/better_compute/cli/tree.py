@@ -51,17 +51,16 @@ class Cli:
         self._registry = registry
         self._open_caller = open_caller
         self._commands = {command.name: command for module in registry.modules for command in module.commands}
-        self._replaced = {command.replaces or command.name for command in self._commands.values()}
 
     def groups(self) -> dict[str, list[str]]:
         """Every group and its verbs, as typed."""
         found: dict[str, set[str]] = {}
         for method in self._registry.methods.values():
-            if typed(method) not in self._replaced:
+            if typed(method) not in self._commands:
                 group, _, verb = typed(method).partition(" ")
                 found.setdefault(group, set()).add(verb)
         for name in self._commands:
-            group, verb, *_ = name.split(" ")
+            group, _, verb = name.partition(" ")
             found.setdefault(group, set()).add(verb)
         return {group: sorted(verbs) for group, verbs in sorted(found.items())}
 
@@ -105,7 +104,7 @@ class Cli:
         branch = CommandTree(name=group, help=f"The {group} of the platform.")
         for method in self._registry.methods.values():
             words = typed(method)
-            if words.startswith(f"{group} ") and words not in self._replaced:
+            if words.startswith(f"{group} ") and words not in self._commands:
                 branch.command(self._derived(method, output), name=words.partition(" ")[2])
         nouns: dict[str, CommandTree] = {}
         for command in self._commands.values():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from better_compute.base.sizes import parse_duration
 from better_compute.kernel.module import Module
-from better_compute.modules.fleet.commands import fleet, offline
+from better_compute.modules.fleet.commands import changing, looking, offline
 from better_compute.modules.fleet.methods.apply import apply_fleet
 from better_compute.modules.fleet.methods.reads import export_fleet, get_fleet_status, plan_fleet
 from better_compute.modules.fleet.methods.records import acknowledge_drift, rename_item
@@ -23,6 +23,6 @@ def fleet_module(*, drift_every: str = "15m") -> Module:
         package=Path(__file__).parent,
         methods=(export_fleet, plan_fleet, apply_fleet, get_fleet_status, rename_item, acknowledge_drift),
         events=(DRIFTED, CONVERGED),
-        commands=(*fleet.COMMANDS, *offline.COMMANDS),
+        commands=(*looking.COMMANDS, *changing.COMMANDS, *offline.COMMANDS),
         reconcilers=(drift_reconciler(parse_duration(drift_every, setting="fleet_module(drift_every)")),),
     )

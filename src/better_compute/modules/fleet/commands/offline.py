@@ -7,22 +7,18 @@ commit hook, and in a pipeline that holds no secret.
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Final
-
-from cyclopts import Parameter
+from typing import Any, Final
 
 from better_compute.base.errors import ComputeError
 from better_compute.base.items import ItemKind
 from better_compute.cli.command import Command, Context
 from better_compute.cli.problems import EXIT_OK
+from better_compute.modules.fleet.commands.asking import FileArgument
 from better_compute.modules.fleet.commands.reading import read_source
 from better_compute.modules.fleet.rules.blocks import words
 from better_compute.modules.fleet.rules.document import Document, read_document
 from better_compute.modules.fleet.rules.json_schema import document_schema
 from better_compute.modules.fleet.rules.order import ordered_kinds
-
-FileArgument = Annotated[Path, Parameter(help="The document, JSON or YAML; - reads standard input.")]
 
 
 async def schema_command(context: Context) -> int:

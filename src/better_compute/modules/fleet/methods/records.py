@@ -78,6 +78,7 @@ async def rename_item(call: Call, input: FleetRename) -> FleetRenamed:
     target=fleet_wide(),
     transaction="write",
     errors=(ErrorCode.INVALID_INPUT, ErrorCode.INVALID_STATE, ErrorCode.CONFLICT),
+    command="fleet drift ack",
 )
 async def acknowledge_drift(call: Call, input: FleetAcknowledge) -> FleetStatus:
     """Lets the drift that is there be until some time: `fleet status --fail-on-drift` passes until then.

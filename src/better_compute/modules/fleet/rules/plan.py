@@ -23,7 +23,7 @@ from better_compute.modules.fleet.rules.blocks import (
 from better_compute.modules.fleet.rules.fleet import Fleet, Present
 from better_compute.modules.fleet.rules.names import idempotency_key
 from better_compute.modules.fleet.rules.selection import Selection
-from better_compute.modules.fleet.rules.values import differing, hashed, written
+from better_compute.modules.fleet.rules.values import differing, hashed, same, written
 from better_compute.modules.fleet.schema import FleetCall, FleetChange, FleetPlan, FleetSummary
 
 AnyKind = ItemKind[Any]
@@ -182,7 +182,7 @@ def _settle(fleet: Fleet, kind: AnyKind, wanted: Wanted) -> Step:
     fields = [] if present is None else differing(kind.fields, present.values, wanted.values)
     action: Action = "create" if present is None else "update" if fields else "unchanged"
     change = FleetChange(
-        kind=kind.name, name=kind.display(wanted.key), action=action, **_shown(present, wanted, fields)
+        kind=kind.name, name=kind.display(wanted.key), action=action, **_shown(kind, present, wanted, fields)
     )
     blocked = _block(fleet, kind, wanted, present=present, fields=fields)
     if blocked is not None:
@@ -225,14 +225,21 @@ def _block(fleet: Fleet, kind: AnyKind, wanted: Wanted, *, present: Present | No
     return reason
 
 
-def _shown(present: Present | None, wanted: Wanted, fields: list[str]) -> dict[str, Any]:
-    """The fields that differ, as they are and as they will be."""
+def _shown(kind: AnyKind, present: Present | None, wanted: Wanted, fields: list[str]) -> dict[str, Any]:
+    """The fields that differ, as they are and as they will be; of maps compared by key, the keys that differ."""
     if present is None or not fields:
         return {}
+    before, after = present.values, wanted.values
+    for rule in kind.fields:
+        if rule.by_listed_keys and rule.name in fields:
+            there, listed = before[rule.name] or {}, after[rule.name]
+            changed = [key for key, value in listed.items() if key not in there or not same(there[key], value)]
+            before = {**before, rule.name: {key: there[key] for key in changed if key in there}}
+            after = {**after, rule.name: {key: listed[key] for key in changed}}
     return {
         "fields": fields,
-        "before": {name: written(present.values[name]) for name in fields if present.values[name] is not None},
-        "after": {name: written(wanted.values[name]) for name in fields if wanted.values[name] is not None},
+        "before": {name: written(before[name]) for name in fields if before[name] is not None},
+        "after": {name: written(after[name]) for name in fields if after[name] is not None},
     }
 
 
