@@ -113,7 +113,6 @@ class Platform:
 
     async def again(self) -> None:
         """Lets the time of the next look pass."""
-        await self.run(END_QUIET)
         await self.run(MAKE_DUE)
         await self.h.app.worker.run_once("providers.due", "all")
         await self.h.work()
