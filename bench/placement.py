@@ -77,7 +77,8 @@ insert into events (id, tenant_id, type, subject, data)
     '{{"instanceId":"inst_01m8qtr9h65qtaf14w0ptnagj9","name":"vm-1","poolId":"{pool}","state":"placed"}}');
 insert into projection (tenant_id, type, id, owner_tenant_id, owner_id, parent_type, parent_id, attributes)
   values ('t' || :tenant, 'compute-instance', 'inst_' || :unique, 't' || :tenant, 'svc_of_the_tenant_that_calls',
-    'compute-pool', '{pool}', '{{"poolId":"{pool}","flavor":"one","name":"vm-1","vcpu": 1,"memoryGiB": 2,"diskGiB": 10}}');
+    'compute-pool', '{pool}',
+    '{{"poolId":"{pool}","flavor":"one","name":"vm-1","vcpu": 1,"memoryGiB": 2,"diskGiB": 10}}');
 commit;
 """
 

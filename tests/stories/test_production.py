@@ -88,10 +88,10 @@ async def deployment(tmp_path: Path) -> AsyncIterator[Deployment]:
 
 async def test_from_the_first_administrator_to_an_instance_on_this_machine(deployment: Deployment) -> None:
     d = deployment
-    await d.done("tenants", "create", "--parent", "root", "--id", "t-acme", "--slug", "acme", "--name", "Acme")
-    account = await d.done("service-accounts", "create", "--tenant", "acme", "--name", "ci")
-    await d.done("bindings", "create", "--tenant", "acme", "--role", "tenant-admin", "--subject", account["id"])
-    key = (await d.done("credentials", "create", "--tenant", "acme", "--identity", account["id"]))["token"]
+    await d.done("tenants", "create", "Acme", "--parent", "root", "--id", "t-acme", "--slug", "acme")
+    account = await d.done("service-accounts", "create", "ci", "--tenant", "acme")
+    await d.done("bindings", "create", "tenant-admin", account["id"], "--tenant", "acme")
+    key = (await d.done("keys", "create", account["id"], "--tenant", "acme"))["token"]
 
     document = d.folder / "fleet.json"
     document.write_text(json.dumps(DOCUMENT))

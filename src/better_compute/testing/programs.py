@@ -130,8 +130,12 @@ def program(name: str) -> str:
 
 
 def environment_for(changes: Mapping[str, str]) -> dict[str, str]:
-    """This process's environment without our own variables, and with the given ones."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("BETTER_COMPUTE_")}
+    """This process's environment without our own variables, and with the given ones.
+
+    Compiled modules are kept, whatever the caller's environment says: a command starts a second sooner with them.
+    """
+    ours = ("BETTER_COMPUTE_", "PYTHONDONTWRITEBYTECODE")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     return {**kept, **changes}
 
 
