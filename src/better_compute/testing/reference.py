@@ -26,10 +26,11 @@ def methods_page(registry: Registry) -> str:
     parts = [f"# Methods\n\n{_GENERATED}"]
     for item in _sorted_methods(registry):
         parts.append(f"## {item.name}\n\n`POST {item.path}`\n\n{item.described}\n\n")
-        decided = f"`{item.action}` on {item.target.described}" if item.action else item.target.described
+        permission = item.target.kind != "caller"
+        decided = f"`{item.action}` on {item.target.described}" if permission else item.target.described
         if item.further is not None:
             decided += f", and {item.further.described}"
-        parts.append(f"Decides {decided}.\n\n" if item.action else f"Decides on {decided}.\n\n")
+        parts.append(f"Decides {decided}.\n\n" if permission else f"Decides on {decided}.\n\n")
         parts.append(_fields_table(item))
         codes = ", ".join(f"`{code}`" for code in sorted(item.errors))
         parts.append(f"Codes of its own: {codes or 'none'}.\n\n")
@@ -41,7 +42,7 @@ def permissions_page(registry: Registry) -> str:
     rows = [
         (f"`{item.action}`", ", ".join(f"`{name}`" for name in item.target.types), f"`{item.name}`")
         for item in _sorted_methods(registry)
-        if item.action
+        if item.target.kind != "caller"
     ]
     rows += [
         (f"`{action}`", f"`{name}`", f"`{item.name}`")

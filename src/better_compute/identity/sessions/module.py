@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from better_compute.identity.sessions.commands import COMMANDS
 from better_compute.identity.sessions.exports import Passwords
 from better_compute.identity.sessions.methods.authenticators import (
     confirm_totp,
@@ -28,5 +29,6 @@ MODULE = Module(
         remove_totp,
         set_administrator,
     ),
+    commands=COMMANDS,
     provides=(lambda _database: Passwords(),),
 )

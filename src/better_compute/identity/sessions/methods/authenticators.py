@@ -3,7 +3,7 @@
 import pyotp
 
 from better_compute.base.errors import ComputeError, ErrorCode, invalid
-from better_compute.identity.iam.exports import note_change, on_object, surroundings
+from better_compute.identity.iam.exports import note_change, on_caller, on_object, surroundings
 from better_compute.identity.people import exports as people
 from better_compute.identity.people.schema import Identity
 from better_compute.identity.sessions import store
@@ -21,13 +21,12 @@ from better_compute.identity.sessions.schema import (
 from better_compute.kernel.call import Call
 from better_compute.kernel.method import method
 from better_compute.kernel.principal import Caller
-from better_compute.kernel.targets import any_caller
 
 
 @method(
     "auth.enrollTotp",
-    action="",
-    target=any_caller(),
+    action="auth:totp:enroll",
+    target=on_caller(),
     transaction="write",
     errors=(ErrorCode.INVALID_STATE,),
     surface="iam",
@@ -50,8 +49,8 @@ async def enroll_totp(call: Call, input: Nothing) -> TotpEnrolment:
 
 @method(
     "auth.confirmTotp",
-    action="",
-    target=any_caller(),
+    action="auth:totp:confirm",
+    target=on_caller(),
     transaction="write",
     positional=("code",),
     errors=(ErrorCode.INVALID_STATE,),
@@ -83,6 +82,7 @@ async def confirm_totp(call: Call, input: TotpConfirm) -> TotpState:
     positional=("identity_id",),
     errors=(ErrorCode.INVALID_STATE,),
     surface="iam",
+    command="people remove-totp",
 )
 async def remove_totp(call: Call, input: TotpRemove) -> TotpState:
     """Forgets a person's authenticator, for instance because it was lost, and ends their sessions.
@@ -109,6 +109,7 @@ async def remove_totp(call: Call, input: TotpRemove) -> TotpState:
     positional=("identity_id",),
     errors=(ErrorCode.INVALID_STATE,),
     surface="iam",
+    command="people set-root-administrator",
 )
 async def set_administrator(call: Call, input: AdministratorSet) -> Identity:
     """Gives root authority to a person of the root tenant, or takes it, and ends that person's sessions.

@@ -1,7 +1,7 @@
 """Setting passwords: one's own, and those of people one may act for."""
 
 from better_compute.base.errors import ComputeError, ErrorCode
-from better_compute.identity.iam.exports import note_change, on_object
+from better_compute.identity.iam.exports import note_change, on_caller, on_object
 from better_compute.identity.people import exports as people
 from better_compute.identity.people.schema import Identity
 from better_compute.identity.roles.exports import check_may_act_for
@@ -13,7 +13,6 @@ from better_compute.identity.sessions.schema import PasswordChange, PasswordChan
 from better_compute.kernel.call import Call
 from better_compute.kernel.composite import Composite
 from better_compute.kernel.method import method
-from better_compute.kernel.targets import any_caller
 
 
 @method(
@@ -24,6 +23,7 @@ from better_compute.kernel.targets import any_caller
     positional=("identity_id",),
     errors=(ErrorCode.INVALID_STATE,),
     surface="iam",
+    command="people set-password",
 )
 async def set_someones_password(call: Call, input: PasswordSet) -> PasswordChanged:
     """Sets a person's password and ends their sessions.
@@ -41,7 +41,13 @@ async def set_someones_password(call: Call, input: PasswordSet) -> PasswordChang
     return PasswordChanged(identity_id=input.identity_id)
 
 
-@method("auth.changePassword", action="", target=any_caller(), transaction="manual", surface="iam")
+@method(
+    "auth.changePassword",
+    action="auth:password:change",
+    target=on_caller(),
+    transaction="manual",
+    surface="iam",
+)
 async def change_password(call: Call, input: PasswordChange) -> PasswordChanged:
     """Changes the caller's own password and ends their sessions, this one included; sign in again afterwards.
 

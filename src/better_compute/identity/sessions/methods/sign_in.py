@@ -9,7 +9,7 @@ from typing import Final
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.db.tx import Tx
-from better_compute.identity.iam.exports import new_token, note_change, surroundings, token_hash
+from better_compute.identity.iam.exports import new_token, note_change, on_caller, surroundings, token_hash
 from better_compute.identity.people import exports as people
 from better_compute.identity.people.schema import Identity
 from better_compute.identity.sessions import store
@@ -73,7 +73,7 @@ async def sign_in(call: Call, input: SignIn) -> SignedIn:
         raise
 
 
-@method("auth.signOut", action="", target=any_caller(), transaction="write", surface="iam")
+@method("auth.signOut", action="auth:session:end", target=on_caller(), transaction="write", surface="iam")
 async def sign_out(call: Call, input: Nothing) -> SignedOut:
     """Ends the session that this call is made with; an API key is revoked with `credentials.revoke` instead."""
     caller = call.caller
@@ -84,7 +84,14 @@ async def sign_out(call: Call, input: Nothing) -> SignedOut:
     return SignedOut(session_id=caller.session_id)
 
 
-@method("sts.getCallerIdentity", action="", target=any_caller(), transaction="read", surface="iam")
+@method(
+    "sts.getCallerIdentity",
+    action="",
+    target=any_caller(),
+    transaction="read",
+    surface="iam",
+    command="auth whoami",
+)
 async def get_caller_identity(call: Call, input: Nothing) -> CallerIdentity:
     """Tells who calls, and with what."""
     caller = call.caller
