@@ -7,7 +7,7 @@ status this process asks for all states anew; others follow within seconds.
 
 from typing import Any
 
-from better_compute.base.errors import ComputeError, ErrorCode, not_found
+from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.db.query import Query
 from better_compute.identity.iam.exports import check_policy, note_change, on_tenant, on_tenant_as_seen_by_root
 from better_compute.identity.tenants import exports, store
@@ -109,7 +109,7 @@ async def lookup_tenant(call: Call, input: TenantLookup) -> TenantFound:
     """Finds an active tenant by its slug, for anybody who wants to sign in."""
     tenant = await exports.by_slug(call.tx, input.slug)
     if tenant is None or tenant.effective_status != "active":
-        raise not_found("tenant", input.slug)
+        raise exports.missing(input.slug)
     return TenantFound(tenant_id=tenant.id, name=tenant.name, type=tenant.type, slug=input.slug)
 
 

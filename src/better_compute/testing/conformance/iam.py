@@ -38,14 +38,28 @@ class IamWorld(Protocol):
     def port(self) -> IamPort:
         """The adapter under test."""
 
-    async def make_tenant(self, tenant_id: str, *, parent_id: str) -> None:
-        """An active tenant below another."""
+    @property
+    def sees_policies(self) -> bool:
+        """Whether the adapter sees the policies themselves, and so can tell for a whole type where they are plain."""
+
+    async def make_tenant(self, tenant_id: str, *, parent_id: str, boundary: Sequence[Statement] | None = None) -> None:
+        """An active tenant below another, maybe with a boundary."""
 
     async def set_status(self, tenant_id: str, status: Literal["active", "suspended", "deleted"]) -> None:
         """A tenant's own status; what follows for tenants below it is the IAM's to say."""
 
-    async def make_key(self, tenant_id: str, statements: Sequence[Statement]) -> Key:
-        """A service account that is granted these statements, with a key."""
+    async def make_key(
+        self,
+        tenant_id: str,
+        statements: Sequence[Statement],
+        *,
+        boundary: Sequence[Statement] | None = None,
+        scope: Sequence[Statement] | None = None,
+    ) -> Key:
+        """A service account that is granted these statements, with a key; maybe bounded, or the key scoped."""
+
+    async def make_group(self, tenant_id: str, statements: Sequence[Statement], *, members: Sequence[str]) -> str:
+        """A group that is granted these statements, with these identities in it; its id."""
 
     async def revoke_key(self, tenant_id: str, key: Key) -> None:
         """Ends a key before its time."""
@@ -58,8 +72,8 @@ class IamWorld(Protocol):
     ) -> str:
         """The token of a session of a person, with or without a second factor."""
 
-    async def relate(self, tenant_id: str, resource: tuple[str, str], relation: str, identity_id: str) -> None:
-        """Gives somebody a relation on a resource, by type and id."""
+    async def relate(self, tenant_id: str, resource: tuple[str, str], relation: str, subject_id: str) -> None:
+        """Gives an identity or a group a relation on a resource, by type and id."""
 
     async def set_flag(self, tenant_id: str, key: str, *, on: bool) -> None:
         """Defines a flag in a tenant, for it and all below it."""
@@ -234,10 +248,63 @@ async def a_whole_type_is_decided_as_its_resources_are(world: IamWorld) -> None:
         whole = await world.port.decide_type(caller, "acme", READ, POOL)
         answers = {(await _decide(world, caller, READ, ident)).allowed for ident in ("one", "other", "x/y")}
         assert whole is None or answers == {whole}, f"{statements}: {whole} for all, {answers} one by one"
+    if not world.sees_policies:
+        return
     full = await _caller(world, await world.make_key("acme", [_allow("*")]))
     assert await world.port.decide_type(full, "acme", READ, POOL) is True
     empty = await _caller(world, await world.make_key("acme", []))
     assert await world.port.decide_type(empty, "acme", READ, POOL) is False
+
+
+async def a_group_holds_roles_and_relations_for_its_members(world: IamWorld) -> None:
+    """And for nobody else."""
+    member = {**_allow(READ), "conditions": {"ArrayContains": {"resource.relations": "user"}}}
+    inside, outside = await _key_in_acme(world), await _key(world, "acme", member)
+    group = await world.make_group("acme", [_allow(WRITE), member], members=[inside.identity_id])
+    await world.relate("acme", (POOL, "one"), "user", group)
+    await world.settle()
+    caller, other = await _caller(world, inside), await _caller(world, outside)
+    assert (await _decide(world, caller, WRITE, "other")).allowed
+    assert (await _decide(world, caller, READ, "one")).allowed
+    assert not (await _decide(world, caller, READ, "other")).allowed
+    for action in (READ, WRITE):
+        assert not (await _decide(world, other, action, "one")).allowed
+
+
+async def a_boundary_takes_away_and_never_grants(world: IamWorld) -> None:
+    """Of the tenant, for everybody in it and below it; of an identity; of a key."""
+    bounds: list[Statement] = [_allow(READ)]
+    await world.make_tenant("acme", parent_id=world.port.root_tenant_id, boundary=bounds)
+    await world.make_tenant("acme-lab", parent_id="acme")
+    keys = [
+        ("acme", await world.make_key("acme", [_allow("*")])),
+        ("acme-lab", await world.make_key("acme-lab", [_allow("*")])),
+    ]
+    await world.make_tenant("globex", parent_id=world.port.root_tenant_id)
+    keys.append(("globex", await world.make_key("globex", [_allow("*")], boundary=bounds)))
+    keys.append(("globex", await world.make_key("globex", [_allow("*")], scope=bounds)))
+    for tenant_id, key in keys:
+        caller = await _caller(world, key)
+        assert (await _decide(world, caller, READ, "one", tenant_id=tenant_id)).allowed
+        assert not (await _decide(world, caller, WRITE, "one", tenant_id=tenant_id)).allowed
+        assert await world.port.decide_type(caller, tenant_id, WRITE, POOL) is not True
+    nothing = await _caller(world, await world.make_key("globex", [], boundary=[_allow("*")], scope=[_allow("*")]))
+    assert not (await _decide(world, nothing, READ, "one", tenant_id="globex")).allowed
+
+
+async def a_key_works_again_when_its_tenant_does(world: IamWorld) -> None:
+    """Unless suspension deletes keys there; then it stays unknown."""
+    key = await _key_in_acme(world, _allow("*"))
+    await world.set_status("acme", "suspended")
+    await world.settle()
+    await _refusal(world, key.token)
+    await world.set_status("acme", "active")
+    await world.settle()
+    try:
+        assert (await world.port.authenticate(key.token)).id == key.identity_id
+    except ComputeError as error:
+        if error.code is not ErrorCode.UNAUTHENTICATED:
+            raise
 
 
 async def an_unknown_flag_is_off(world: IamWorld) -> None:
@@ -304,6 +371,9 @@ CASES: Final[Mapping[str, Case]] = {
         root_override_does_not_reach_a_tenant_that_never_was,
         many_are_decided_in_the_order_asked,
         a_whole_type_is_decided_as_its_resources_are,
+        a_group_holds_roles_and_relations_for_its_members,
+        a_boundary_takes_away_and_never_grants,
+        a_key_works_again_when_its_tenant_does,
         an_unknown_flag_is_off,
         a_flag_holds_for_its_tenant_and_below,
         the_tree_is_read_with_effective_statuses,
