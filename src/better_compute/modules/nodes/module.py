@@ -31,7 +31,7 @@ async def tenant_nodes(tx: Tx, pool_id: str) -> str | None:
 MODULE: Final = Module(
     name="nodes",
     package=Path(__file__).parent,
-    requires=(),
+    requires=("pools",),
     methods=(enroll_node, get_node, list_nodes, get_inventory, cordon_node, uncordon_node, retire_node),
     resource_types=(NODE_TYPE,),
     events=EVENTS,

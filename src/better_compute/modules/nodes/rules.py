@@ -1,5 +1,6 @@
 """Decisions about nodes, without I/O: which state follows, which report counts, which hello holds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,9 @@ GAP_SECONDS: Final = 20
 ENROLMENT_SECONDS: Final = 3600
 """How long a one-time token is good."""
 
+LONGEST_POLL_SECONDS: Final = 45
+"""A longer poll is cut to this: signs of life are written only when polls begin and end, and some seconds later."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sign:
@@ -25,6 +29,22 @@ class Sign:
     state: NodeState
     lost_from: NodeState | None
     silent_seconds: float
+
+
+def check_enrolment(pool_id: str, *, archived: bool, has_daemon: bool, lent_to: Sequence[str]) -> None:
+    """INVALID_STATE when the pool takes no further node; `lent_to` is who else may use a pool of tenant-owned nodes."""
+    if archived:
+        raise ComputeError(ErrorCode.INVALID_STATE, f"The pool {pool_id} is archived and takes no new nodes.")
+    if not has_daemon:
+        raise ComputeError(
+            ErrorCode.INVALID_STATE, f"Machines of the pool {pool_id} run no daemon, so none can be enrolled."
+        )
+    if lent_to:
+        raise ComputeError(
+            ErrorCode.INVALID_STATE,
+            f"The pool {pool_id} is offered to {', '.join(lent_to)}, and a tenant's own machines serve nobody else; "
+            "unoffer it first.",
+        )
 
 
 def check_cordon(state: NodeState) -> bool:

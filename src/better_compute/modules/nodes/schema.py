@@ -1,9 +1,9 @@
 """What crosses the border: inputs and views of `nodes.*`, and the payloads of its events."""
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from better_compute.base.models import VIEW, Id, ListInput, TenantInput
+from better_compute.base.models import NOT_NULL, VIEW, Id, ListInput, TenantInput
 from better_compute.kernel.events import EventType
 
 NodeState = Literal["enrolling", "ready", "cordoned", "draining", "lost", "retired"]
@@ -26,9 +26,9 @@ class NodeRef(TenantInput):
 class NodeList(ListInput):
     """Which nodes to list."""
 
-    pool_id: Id | None = None
+    pool_id: Annotated[Id | None, NOT_NULL] = None
     """Only nodes of this pool."""
-    state: NodeState | None = None
+    state: Annotated[NodeState | None, NOT_NULL] = None
     """Only nodes in this state."""
 
 

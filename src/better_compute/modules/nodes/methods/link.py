@@ -26,11 +26,11 @@ from better_compute.kernel.hostlink import HostRequest, HostRoute
 from better_compute.modules.nodes import store
 from better_compute.modules.nodes.methods.operate import token_hash, unauthenticated
 from better_compute.modules.nodes.methods.waiting import Waiting, generations, guest_source
-from better_compute.modules.nodes.rules import check_hello_time, is_newer, state_after_report
+from better_compute.modules.nodes.rules import LONGEST_POLL_SECONDS, check_hello_time, is_newer, state_after_report
 from better_compute.modules.nodes.schema import ENROLLED, READY, NodeChanged, NodeState
 from better_compute.modules.nodes.store import NodeRow, node_resource
 from better_compute.wire.document import document_json, document_value, parse_document
-from better_compute.wire.v1.desired import DESIRED_PATH, MAX_WAIT_SECONDS, Desired
+from better_compute.wire.v1.desired import DESIRED_PATH, Desired
 from better_compute.wire.v1.enroll import (
     ENROLL_PATH,
     HELLO_PATH,
@@ -161,7 +161,7 @@ async def desired(deployment: Deployment, request: HostRequest) -> bytes | None:
     """Answers what a node should run as soon as it is newer than what the host holds; None when nothing came."""
     node_id = await deployment.provided(HostTokens).node_of(request.token)
     held = _number(request, "generation", most=2**53)
-    seconds = min(_number(request, "wait", most=3600), MAX_WAIT_SECONDS)
+    seconds = min(_number(request, "wait", most=3600), LONGEST_POLL_SECONDS)
     waiting = deployment.provided(Waiting)
     waiting.saw(node_id)
     if (await generations(deployment, [node_id])).get(node_id, 0) <= held and not await waiting.wait(

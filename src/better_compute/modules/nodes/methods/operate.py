@@ -13,7 +13,7 @@ from better_compute.kernel.method import method
 from better_compute.kernel.resources import ResourceType
 from better_compute.kernel.targets import each, owned, seen
 from better_compute.modules.nodes import store
-from better_compute.modules.nodes.rules import ENROLMENT_SECONDS, check_cordon, check_uncordon
+from better_compute.modules.nodes.rules import ENROLMENT_SECONDS, check_cordon, check_enrolment, check_uncordon
 from better_compute.modules.nodes.schema import (
     CORDONED,
     RETIRED,
@@ -28,6 +28,7 @@ from better_compute.modules.nodes.schema import (
     NodeState,
 )
 from better_compute.modules.nodes.store import TYPE, NodeRow, node_resource
+from better_compute.modules.pools.exports import get_pool, offered_to
 
 NODE_TYPE: Final = ResourceType(
     name=TYPE,
@@ -42,15 +43,21 @@ NODE_TYPE: Final = ResourceType(
     action="compute:nodes:manage",
     target=owned("compute-pool", by="pool_id"),
     transaction="write",
+    errors=(ErrorCode.INVALID_STATE,),
     makes="node",
 )
 async def enroll_node(call: Call, input: NodeEnroll) -> NodeEnrolment:
     """Makes room for a machine in a pool, and the one-time token that `bcd enroll` spends on it.
 
-    The token is shown once and is good for an hour and for one host.
+    The token is shown once and is good for an hour and for one host. INVALID_STATE for a pool that is archived or whose
+    machines run no daemon, and for a tenant's own machine in a pool that others were offered.
     """
-    token = f"bc_enr_{secrets.token_urlsafe(32)}"
     tenant_owned = call.tenant_id != call.root_tenant_id
+    # Calls decided on one pool take turns, so an offer and this one see each other.
+    pool = await get_pool(call.tx, input.pool_id)
+    lent_to = await offered_to(call.tx, pool) if tenant_owned else []
+    check_enrolment(pool.id, archived=pool.archived, has_daemon=pool.agent == "bcd", lent_to=lent_to)
+    token = f"bc_enr_{secrets.token_urlsafe(32)}"
     await call.tx.run(
         store.INSERT,
         id=call.object_id,

@@ -23,7 +23,7 @@ from better_compute.processes.simhosts import enroll_simulated, simulated_invent
 from better_compute.testing.harness import Harness, harness, refused
 from better_compute.testing.serving import served
 from better_compute.wire.v1.inventory import inventory_hash
-from better_compute.wire.v1.report import ReportedInstance, Report
+from better_compute.wire.v1.report import Report, ReportedInstance
 
 SECONDS = 20.0
 SILENT = Query(
