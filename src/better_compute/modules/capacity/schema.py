@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from better_compute.base.models import VIEW, Id, ListInput, TenantInput
+from better_compute.base.models import NOT_NULL, VIEW, Id, ListInput, TenantInput
 
 HugePages = Literal["2Mi", "1Gi"]
 
@@ -53,7 +53,7 @@ class CapacityExplain(TenantInput):
     """Disk."""
     gpus: Annotated[int, Field(ge=0, le=64)] = 0
     """Whole GPUs."""
-    hugepages: HugePages | None = None
+    hugepages: Annotated[HugePages | None, NOT_NULL] = None
     """Back the memory with huge pages of this size, so that those are claimed instead of memoryGiB."""
     placement: bool = False
     """Only on nodes whose daemon honours a host placement, as for a flavor that has one."""

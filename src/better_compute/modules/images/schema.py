@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from better_compute.base.models import VIEW, Id, IdempotencyKey, Input, ListInput, TenantInput
+from better_compute.base.models import NOT_NULL, VIEW, Id, IdempotencyKey, Input, ListInput, TenantInput
 from better_compute.kernel.events import EventType
 
 OsFamily = Literal["linux", "windows", "other"]
@@ -49,7 +49,7 @@ class ImageCreate(TenantInput):
     """The smallest disk in GiB that the image fits on."""
     public: bool = False
     """Whether every tenant may use it; the root tenant alone may say so."""
-    idempotency_key: IdempotencyKey | None = None
+    idempotency_key: Annotated[IdempotencyKey | None, NOT_NULL] = None
     """The same key makes the same image, however often the call is made."""
 
 
