@@ -11,15 +11,18 @@ With an `interval`, the keys that `sweep` names are looked at that often even if
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from better_compute.base.errors import ComputeError
 from better_compute.base.ids import new_id
 from better_compute.db.tx import Tx
 from better_compute.kernel.deployment import Deployment
 from better_compute.kernel.effects import WRITE_EFFECTS, Effects
-from better_compute.kernel.observe import COUNTERS, log
-from better_compute.kernel.work import CLAIM, ENSURE, HOLD, LEASE_SECONDS, RENEW, Claimed, fail, finish
+from better_compute.kernel.metrics import COUNTERS
+from better_compute.kernel.observe import log
+from better_compute.kernel.work import CLAIM, ENSURE, HOLD, LEASE_SECONDS, RENEW, Claimed, fail, finish, release
 
 Facts = TypeVar("Facts")
 Plan = TypeVar("Plan")
@@ -30,6 +33,9 @@ POLL_SECONDS: Final = 1.0
 
 CONCURRENT: Final = 8
 """Keys of one process worked on at once."""
+
+GRACE_SECONDS: Final = 8.0
+"""How long a worker that was told to stop goes on with what it holds; then it hands the keys back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +83,24 @@ class Worker:
         self._deployment = deployment
         self._reconcilers = {reconciler.name: reconciler for reconciler in reconcilers}
         self._hint = asyncio.Event()
+        self._ensured = False
 
     def hint(self) -> None:
         """Looks at the queue now instead of at the next poll."""
         self._hint.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Works until `stop` is set, then finishes the keys it holds."""
-        await self.ensure_keys()
-        while not stop.is_set():
-            try:
-                worked = await self.run_due()
-            except Exception as error:  # noqa: BLE001  # the database may be away; the loop must outlive that
-                log.warning("work queue out of reach", error=str(error))
-                worked = 0
-            if worked == 0:
-                await self._rest(stop)
+        """Works until `stop` is set; then finishes the keys it holds, or hands back those that take too long."""
+        running: set[asyncio.Task[None]] = set()
+        try:
+            while not stop.is_set():
+                claims = await self._claim_if_reachable(CONCURRENT - len(running))
+                running |= {asyncio.create_task(self._work(claimed)) for claimed in claims}
+                if not claims or len(running) == CONCURRENT:
+                    await self._rest(stop, running)
+                running = {task for task in running if not task.done()}
+        finally:
+            await _let_go(running)
 
     async def ensure_keys(self) -> None:
         """Puts the keys that exist from the start into the queue."""
@@ -102,7 +110,7 @@ class Worker:
 
     async def run_due(self) -> int:
         """Works every key that is due now, once; answers how many."""
-        claims = await self._claim()
+        claims = await self._claim(CONCURRENT)
         await asyncio.gather(*(self._work(claimed) for claimed in claims))
         return len(claims)
 
@@ -111,14 +119,24 @@ class Worker:
         step = Step(self._deployment, key, Effects())
         await self._reconcile(self._reconcilers[name], step, None)
 
-    async def _claim(self) -> list[Claimed]:
+    async def _claim_if_reachable(self, most: int) -> list[Claimed]:
+        try:
+            if not self._ensured:
+                await self.ensure_keys()
+                self._ensured = True
+            return await self._claim(most)
+        except Exception as error:  # noqa: BLE001  # the database may be away; the loop must outlive that
+            log.warning("work queue out of reach", error=str(error))
+            return []
+
+    async def _claim(self, most: int) -> list[Claimed]:
         async with self._deployment.database.transaction() as tx:
             return await tx.many(
                 CLAIM,
                 lease=new_id("req", self._deployment.clock.now_ms()),
                 seconds=LEASE_SECONDS,
                 reconcilers=list(self._reconcilers),
-                limit=CONCURRENT,
+                limit=most,
             )
 
     async def _work(self, claimed: Claimed) -> None:
@@ -128,15 +146,25 @@ class Worker:
         try:
             await self._reconcile(reconciler, step, claimed)
             await finish(self._deployment.database, claimed, again_seconds=_again(reconciler))
+        except asyncio.CancelledError:
+            with suppress(ComputeError):  # out of reach: the lease runs out
+                await release(self._deployment.database, claimed)
+            raise
         except Exception as error:  # noqa: BLE001  # one key's failure is its own; it backs off and is tried again
             COUNTERS.step(reconciler.name, "failed")
             log.warning("step failed", reconciler=reconciler.name, key=claimed.key, exc_info=error)
-            spread = random.uniform(0.5, 1.5)  # noqa: S311  # jitter, not a secret
-            await fail(self._deployment.database, claimed, error=f"{type(error).__name__}: {error}", spread=spread)
+            await self._back_off(claimed, error)
         else:
             COUNTERS.step(reconciler.name, "ok")
         finally:
             renewing.cancel()
+
+    async def _back_off(self, claimed: Claimed, error: Exception) -> None:
+        spread = random.uniform(0.5, 1.5)  # noqa: S311  # jitter, not a secret
+        try:
+            await fail(self._deployment.database, claimed, error=f"{type(error).__name__}: {error}", spread=spread)
+        except ComputeError as away:
+            log.warning("a failed step keeps its lease until that ends", key=claimed.key, error=str(away))
 
     async def _reconcile(self, reconciler: AnyReconciler, step: Step, claimed: Claimed | None) -> None:
         database = self._deployment.database
@@ -162,14 +190,33 @@ class Worker:
         ident = {"reconciler": claimed.reconciler, "key": claimed.key, "lease": claimed.lease}
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
-            await self._deployment.database.statement(RENEW, **ident, seconds=LEASE_SECONDS)
+            try:
+                await self._deployment.database.statement(RENEW, **ident, seconds=LEASE_SECONDS)
+            except ComputeError as error:
+                log.warning("a lease was not renewed", key=claimed.key, error=str(error))
 
-    async def _rest(self, stop: asyncio.Event) -> None:
-        waits = [asyncio.create_task(self._hint.wait()), asyncio.create_task(stop.wait())]
-        await asyncio.wait(waits, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    async def _rest(self, stop: asyncio.Event, running: set[asyncio.Task[None]]) -> None:
+        """Until a step ends, or, where another could begin, there may be something for it."""
+        waits = [asyncio.create_task(stop.wait())]
+        full = len(running) == CONCURRENT
+        if not full:
+            waits.append(asyncio.create_task(self._hint.wait()))
+        await asyncio.wait(
+            [*waits, *running], timeout=None if full else POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
         for wait in waits:
             wait.cancel()
         self._hint.clear()
+
+
+async def _let_go(running: set[asyncio.Task[None]]) -> None:
+    """Lets steps end, and ends those that do not."""
+    if not running:
+        return
+    _, late = await asyncio.wait(running, timeout=GRACE_SECONDS)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
 
 
 def _again(reconciler: AnyReconciler) -> float | None:

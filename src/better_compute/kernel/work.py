@@ -14,7 +14,9 @@ from better_compute.db.pool import Database
 from better_compute.db.query import Query
 from better_compute.db.tx import Tx
 
-LEASE_SECONDS: Final = 60
+LEASE_SECONDS: Final = 15
+"""How long the keys of a worker that died are left alone; a live one renews its leases three times as often."""
+
 FIRST_DELAY_SECONDS: Final = 1
 LONGEST_DELAY_SECONDS: Final = 300
 
@@ -99,6 +101,14 @@ DROP: Final = Query(
     crosses_tenants=_NO_TENANT,
 )
 
+RELEASE: Final = Query(
+    name="work.release",
+    sql="""update work set lease = null, leased_until = null
+           where reconciler = %(reconciler)s and key = %(key)s and lease = %(lease)s""",
+    row=NoneType,
+    crosses_tenants=_NO_TENANT,
+)
+
 FAIL: Final = Query(
     name="work.fail",
     sql="""update work set lease = null, leased_until = null, attempts = attempts + 1, last_error = %(error)s,
@@ -126,6 +136,11 @@ async def finish(database: Database, claimed: Claimed, *, again_seconds: float |
     if again_seconds is None and await database.statement(DROP, **ident):
         return
     await database.statement(FINISH, **ident, again=again_seconds or 0)
+
+
+async def release(database: Database, claimed: Claimed) -> None:
+    """Hands a claim back unfinished; the key is still due."""
+    await database.statement(RELEASE, reconciler=claimed.reconciler, key=claimed.key, lease=claimed.lease)
 
 
 async def fail(database: Database, claimed: Claimed, *, error: str, spread: float) -> None:
