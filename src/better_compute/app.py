@@ -16,7 +16,7 @@ from typing import Any, Final
 from better_compute import kernel
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.base.names import TENANT_ID
-from better_compute.db.migrate import Source
+from better_compute.db.migrate import Source, find_functions, order
 from better_compute.db.pool import Database, DatabaseSettings
 from better_compute.kernel.api import Api
 from better_compute.kernel.cursors import Cursors
@@ -30,6 +30,7 @@ from better_compute.kernel.projection import Views
 from better_compute.kernel.reconciler import Worker
 from better_compute.kernel.registry import Registry, build_registry
 from better_compute.kernel.sealing import Sealer
+from better_compute.kernel.status import Readiness
 
 DEFAULT_ROOT: Final = "root"
 
@@ -76,13 +77,14 @@ class BetterCompute:
             objects=objects,
             uses=self.registry.uses,
         )
-        return App(registry=self.registry, deployment=deployment, iam=iam)
+        scripts = [script.id for script in (*order(self.sources), *find_functions(self.sources))]
+        return App(registry=self.registry, deployment=deployment, iam=iam, scripts=scripts)
 
 
 class App:
     """A running deployment: one registry, one envelope, one worker."""
 
-    def __init__(self, *, registry: Registry, deployment: Deployment, iam: IamPort) -> None:
+    def __init__(self, *, registry: Registry, deployment: Deployment, iam: IamPort, scripts: Sequence[str]) -> None:
         self.registry = registry
         self.deployment = deployment
         self.iam = iam
@@ -91,6 +93,7 @@ class App:
         self.api = Api(self._carry)
         self.stopping = asyncio.Event()
         """Set when the process is about to stop: background steps end and what waits lets go."""
+        self.readiness = Readiness(deployment, scripts, self.stopping)
 
     @asynccontextmanager
     async def background(self, *, with_worker: bool) -> AsyncIterator[None]:

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Final, TypeVar
 
@@ -36,6 +37,16 @@ NOTIFY: Final = Query(
 )
 
 PING: Final = Query(name="db.ping", sql="select true", row=bool, crosses_tenants="reads no table")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLoad:
+    """How busy this process's connections are."""
+
+    used: int
+    free: int
+    waiting: int
+    """How many wait for one; beyond `max_waiting` the next one is refused."""
 
 
 class Database:
@@ -78,6 +89,12 @@ class Database:
     async def ping(self) -> None:
         """One round trip; UNAVAILABLE when the database does not answer."""
         await self.statement(PING)
+
+    def load(self) -> PoolLoad:
+        """The connections of this process as they are now; asks nobody."""
+        stats = self._pool.get_stats()
+        size, free = stats.get("pool_size", 0), stats.get("pool_available", 0)
+        return PoolLoad(used=size - free, free=free, waiting=stats.get("requests_waiting", 0))
 
     async def statement(self, query: Query[R], **params: Any) -> R | None:
         """Runs one statement in one round trip, committed when it answers; its row, or None.

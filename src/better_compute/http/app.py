@@ -1,7 +1,8 @@
 """The HTTP surface: the hot route by hand, everything else by Starlette.
 
-`/healthz` says that the process runs, `/readyz` that it can serve (database within reach), `/metrics` what it counted,
-`/api/compute/openapi.json` what it serves. Anything else is a NOT_FOUND in the shape of every other refusal.
+`/healthz` says that the process runs, `/readyz` that calls would be served (503 and why not, otherwise), `/metrics`
+what it counted, `/api/compute/openapi.json` what it serves. Anything else is a NOT_FOUND in the shape of every other
+refusal. A process without an API, such as a worker, answers the first three alone (`status_app`).
 """
 
 from typing import Final
@@ -12,28 +13,31 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from better_compute.base.clock import SystemClock
-from better_compute.base.errors import ComputeError, not_found
+from better_compute.base.errors import not_found
 from better_compute.base.ids import new_id
 from better_compute.http.asgi import AsgiApp, Receive, Scope, Send
 from better_compute.http.hostlink import PREFIX as HOST_PREFIX
 from better_compute.http.hostlink import HostLink
+from better_compute.http.inflight import InFlight
 from better_compute.http.problems import error_body
 from better_compute.http.rpc import Rpc
 from better_compute.kernel.deployment import Deployment
 from better_compute.kernel.envelope import Envelope
-from better_compute.kernel.observe import COUNTERS
+from better_compute.kernel.metrics import COUNTERS, Gauge
 from better_compute.kernel.openapi import openapi_json
 from better_compute.kernel.registry import Registry
+from better_compute.kernel.status import Readiness, gauges
 
 _CLOCK: Final = SystemClock()
 OPENAPI_PATH: Final = "/api/compute/openapi.json"
 
 
-def http_app(registry: Registry, deployment: Deployment, envelope: Envelope) -> AsgiApp:
+def http_app(registry: Registry, deployment: Deployment, envelope: Envelope, readiness: Readiness) -> AsgiApp:
     """The ASGI application of a deployment."""
-    rpc = Rpc(registry, envelope)
+    in_flight = InFlight()
+    rpc = Rpc(registry, envelope, in_flight)
     hosts = HostLink(registry, deployment)
-    pages = _pages(registry, deployment)
+    pages = _pages(deployment, readiness, in_flight, openapi_json(registry))
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
@@ -49,21 +53,24 @@ def http_app(registry: Registry, deployment: Deployment, envelope: Envelope) -> 
     return serve
 
 
-def _pages(registry: Registry, deployment: Deployment) -> Starlette:
-    document = openapi_json(registry)
+def status_app(deployment: Deployment, readiness: Readiness) -> AsgiApp:
+    """The pages of a process that serves no API."""
+    return _pages(deployment, readiness, InFlight(), None)
 
+
+def _pages(deployment: Deployment, readiness: Readiness, in_flight: InFlight, document: bytes | None) -> Starlette:
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
 
     async def readyz(_request: Request) -> Response:
-        try:
-            await deployment.database.ping()
-        except ComputeError as error:
-            return PlainTextResponse(f"{error}\n", status_code=503)
+        problem = await readiness.problem()
+        if problem is not None:
+            return PlainTextResponse(f"not ready: {problem}\n", status_code=503)
         return PlainTextResponse("ready\n")
 
     async def metrics(_request: Request) -> Response:
-        return PlainTextResponse(COUNTERS.exposition(), media_type="text/plain; version=0.0.4")
+        text = COUNTERS.exposition([Gauge("calls_open", len(in_flight)), *await gauges(deployment)])
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(_request: Request) -> Response:
         return Response(document, media_type="application/json")
@@ -73,12 +80,7 @@ def _pages(registry: Registry, deployment: Deployment) -> Starlette:
         error = not_found("page", request.url.path)
         return Response(error_body(error, asked), status_code=404, media_type="application/json")
 
-    return Starlette(
-        routes=[
-            Route("/healthz", healthz),
-            Route("/readyz", readyz),
-            Route("/metrics", metrics),
-            Route(OPENAPI_PATH, openapi),
-        ],
-        exception_handlers={404: missing},
-    )
+    routes = [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
+    if document is not None:
+        routes.append(Route(OPENAPI_PATH, openapi))
+    return Starlette(routes=routes, exception_handlers={404: missing})

@@ -1,5 +1,6 @@
 """`/api/host/v1/…`: the host daemon's routes, as the modules declare them."""
 
+import asyncio
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -7,6 +8,7 @@ from better_compute.base.clock import SystemClock
 from better_compute.base.errors import ComputeError, ErrorCode, not_found
 from better_compute.base.ids import new_id
 from better_compute.http.asgi import Receive, Scope, Send, bearer, read_body, request_id, send_empty, send_json
+from better_compute.http.inflight import BODY_SECONDS
 from better_compute.http.problems import error_body
 from better_compute.kernel.deployment import Deployment
 from better_compute.kernel.hostlink import HostRequest, HostRoute
@@ -40,7 +42,7 @@ class HostLink:
     async def _answer(self, scope: Scope, receive: Receive, asked: str) -> bytes | None:
         route = self._find(scope)
         query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
-        request = HostRequest(body=await read_body(receive, route.max_body), token=bearer(scope), query=query)
+        request = HostRequest(body=await _body(receive, route.max_body), token=bearer(scope), query=query)
         try:
             return await route.run(self._deployment, request)
         except ComputeError:
@@ -56,3 +58,11 @@ class HostLink:
         if scope["method"] != route.verb:
             raise ComputeError(ErrorCode.METHOD_NOT_ALLOWED, f"{route.path} is called with {route.verb}.")
         return route
+
+
+async def _body(receive: Receive, limit: int) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await read_body(receive, limit)
+    except TimeoutError:
+        raise ComputeError(ErrorCode.UNAVAILABLE, f"The body did not arrive within {BODY_SECONDS:g} s.") from None

@@ -10,6 +10,7 @@ and its own audit row; a call is decided at most twice; what reaches the caller 
 
 import asyncio
 import random
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -27,7 +28,8 @@ from better_compute.kernel.effects import WRITE_EFFECTS, AuditRow, Effects
 from better_compute.kernel.iam import Check, Decision
 from better_compute.kernel.idempotency import Claim, claim_of
 from better_compute.kernel.method import AnyMethod
-from better_compute.kernel.observe import COUNTERS, log_internal
+from better_compute.kernel.metrics import COUNTERS
+from better_compute.kernel.observe import log_internal
 from better_compute.kernel.principal import Caller
 from better_compute.kernel.runs import BasisMoved, run_in_transaction, run_statement
 from better_compute.kernel.targets import Further
@@ -52,18 +54,20 @@ class Envelope:
     ) -> Any:
         """Runs one call to its answer; raises `ComputeError` and nothing else, but cancellation."""
         request_id = request_id or new_id("req", self._deployment.clock.now_ms())
+        began = time.perf_counter()
         try:
             answer = await self._call(method, credential, raw, request_id)
         except ComputeError as error:
-            COUNTERS.call(method.name, error.code)
+            COUNTERS.call(method.name, error, time.perf_counter() - began)
             raise
         except Exception as error:  # the last line: whatever it is, the caller gets INTERNAL
-            COUNTERS.call(method.name, ErrorCode.INTERNAL)
-            log_internal(method.name, request_id, error)
-            raise ComputeError(
+            internal = ComputeError(
                 ErrorCode.INTERNAL, f"Something went wrong on our side; quote request {request_id} to the operator."
-            ) from error
-        COUNTERS.call(method.name, None)
+            )
+            COUNTERS.call(method.name, internal, time.perf_counter() - began)
+            log_internal(method.name, request_id, error)
+            raise internal from error
+        COUNTERS.call(method.name, None, time.perf_counter() - began)
         return answer
 
     async def _call(

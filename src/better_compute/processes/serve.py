@@ -18,6 +18,7 @@ from cyclopts import App as CommandTree
 from cyclopts import Parameter
 
 from better_compute.app import BetterCompute
+from better_compute.kernel.metrics import PROCESS
 from better_compute.kernel.settings import Settings
 from better_compute.processes.children import Child
 from better_compute.processes.config import find_config
@@ -90,7 +91,10 @@ async def _supervise(listening: socket.socket, workers: int) -> None:
         loop.add_signal_handler(number, stop.set)
     descriptor = listening.fileno()
     words = ["better_compute.processes.server", str(descriptor)]
-    children = [Child(f"server {number}", words, {}, keep=(descriptor,)) for number in range(1, workers + 1)]
+    children = [
+        Child(f"server {number}", words, {PROCESS: f"server-{number}"}, keep=(descriptor,))
+        for number in range(1, workers + 1)
+    ]
     for child in children:
         await child.start()
     await stop.wait()

@@ -22,6 +22,7 @@ from better_compute.app import App
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.http.app import http_app
 from better_compute.http.asgi import AsgiApp, Receive, Scope, Send
+from better_compute.http.protocol import BoundedProtocol, close_late
 from better_compute.kernel.observe import log
 from better_compute.kernel.settings import Settings
 from better_compute.processes.config import find_config
@@ -31,6 +32,9 @@ CONFIG: Final = "BETTER_COMPUTE_CONFIG"
 WITH_WORKER: Final = "BETTER_COMPUTE_WITH_WORKER"
 GRACE_SECONDS: Final = 10
 BACKLOG: Final = 2048
+TICKS_PER_LOOK: Final = 10
+MOST_CONNECTIONS: Final = 20_000
+"""Every host holds one while it waits for orders; beyond this, requests are answered with 503."""
 
 
 @contextmanager
@@ -56,10 +60,12 @@ async def serve_on(listening: socket.socket) -> None:
     served = ServedDeployment(os.environ.get(CONFIG), with_worker=bool(os.environ.get(WITH_WORKER)))
     config = uvicorn.Config(
         served,
-        http="httptools",
+        http=BoundedProtocol,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
+        limit_concurrency=MOST_CONNECTIONS,
+        backlog=BACKLOG,
         server_header=False,
         proxy_headers=False,
         date_header=False,
@@ -111,18 +117,24 @@ class ServedDeployment:
             database_settings(settings, settings.database_url), secret=secret, previous=previous
         ) as app:
             self._app = app
-            self._inner = http_app(app.registry, app.deployment, app.envelope)
+            self._inner = http_app(app.registry, app.deployment, app.envelope, app.readiness)
             async with app.background(with_worker=self._with_worker):
                 yield
 
 
 class PoliteServer(uvicorn.Server):
-    """uvicorn, which tells the deployment before it waits for open requests."""
+    """uvicorn, which tells the deployment before it waits for open requests, and hangs up on those that never come."""
 
     def __init__(self, config: uvicorn.Config, served: ServedDeployment) -> None:
         super().__init__(config)
         self._served = served
         self._loop = asyncio.get_running_loop()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second."""
+        if counter % TICKS_PER_LOOK == 0:
+            close_late(self.server_state.connections, self._loop.time())
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Called by the signal."""

@@ -16,7 +16,7 @@ async def served(app: App, *, with_worker: bool = False) -> AsyncIterator[str]:
     """Serves the app while the block runs; yields its URL."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    asgi = http_app(app.registry, app.deployment, app.envelope)
+    asgi = http_app(app.registry, app.deployment, app.envelope, app.readiness)
     config = uvicorn.Config(asgi, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2)
     server = uvicorn.Server(config)
     async with app.background(with_worker=with_worker):

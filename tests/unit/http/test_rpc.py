@@ -95,5 +95,8 @@ async def test_health_readiness_metrics_and_description_are_served(http: httpx2.
     await http.post(PATH, json={"tenantId": "acme"}, headers=AUTH)
     assert (await http.get("/healthz")).text == "ok\n"
     assert (await http.get("/readyz")).text == "ready\n"
-    assert 'better_compute_calls_total{method="system.version",code="ok"}' in (await http.get("/metrics")).text
+    assert (
+        'better_compute_calls_total{method="system.version",code="ok",process="server"}'
+        in (await http.get("/metrics")).text
+    )
     assert PATH in (await http.get("/api/compute/openapi.json")).json()["paths"]

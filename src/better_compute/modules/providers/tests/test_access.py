@@ -13,7 +13,8 @@ from better_compute.base.secrets import SecretText
 from better_compute.builtin import vps
 from better_compute.db.pool import Database
 from better_compute.db.query import Query
-from better_compute.kernel.observe import COUNTERS, log
+from better_compute.kernel.metrics import COUNTERS
+from better_compute.kernel.observe import log
 from better_compute.modules.providers.exports import (
     NotThereError,
     ProviderError,

@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from better_compute.base.errors import ErrorCode
-from better_compute.kernel.observe import COUNTERS, log_internal
+from better_compute.kernel.metrics import COUNTERS
+from better_compute.kernel.observe import log_internal
 from better_compute.modules.secrets.exports import resolve
 from better_compute.modules.secrets.module import secrets
 from better_compute.modules.secrets.schema import SecretCreate, SecretUpdate
