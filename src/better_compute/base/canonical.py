@@ -22,6 +22,9 @@ def fingerprint(value: Any) -> str:
 
 
 def _refuse_floats(value: Any) -> None:
+    kind = type(value)
+    if kind is str or kind is int:
+        return
     if isinstance(value, float):
         raise TypeError(f"{value!r} is a float; canonical JSON holds integers and decimal strings only")
     if isinstance(value, dict):

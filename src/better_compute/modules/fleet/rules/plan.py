@@ -247,7 +247,8 @@ def _wish_for(
     fleet: Fleet, kind: AnyKind, wanted: Wanted, *, item: Present | None = None, fields: tuple[str, ...] = ()
 ) -> Wish:
     values = wanted.values if item is None else {**item.values, **wanted.values}
-    return replace(_wish(fleet, kind, wanted.key, item=item, values=values), fields=fields)
+    wish = _wish(fleet, kind, wanted.key, item=item, values=values)
+    return replace(wish, fields=fields) if fields else wish
 
 
 def _wish(fleet: Fleet, kind: AnyKind, key: Key, *, item: Present | None, values: Mapping[str, Any]) -> Wish:

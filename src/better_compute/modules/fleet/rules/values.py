@@ -4,7 +4,7 @@ Fractions are `Decimal` inside, so that 1, 1.0 and 1.00 are one value and nothin
 sees integers and decimal strings; callers and methods see JSON numbers (design, section 10).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from better_compute.base.canonical import canonical_json
 from better_compute.base.items import FieldRule, NewRef, Opaque
 
 _SIMPLE: Final = frozenset({str, int, bool, Decimal})
+_PLAIN: Final = frozenset({str, int, bool, type(None)})
 
 
 def differing(rules: tuple[FieldRule, ...], current: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
@@ -37,30 +38,33 @@ def same(one: Any, other: Any) -> bool:
 
 def hashed(value: Any) -> Any:
     """The value as canonical JSON may hold it: whole numbers as integers, fractions as decimal strings."""
-    if isinstance(value, (NewRef, Opaque)):
-        return str(value)
-    if isinstance(value, float):
-        value = Decimal(repr(value))
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else format(value.normalize(), "f")
-    if isinstance(value, Mapping):
-        return {name: hashed(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [hashed(item) for item in value]
-    return value
+    return _turned(value, _hashed_number)
 
 
 def written(value: Any) -> Any:
     """The value as JSON shows it: numbers as numbers, new objects as `pool:burst`, opaque texts as their digests."""
-    if isinstance(value, (NewRef, Opaque)):
-        return str(value)
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, Mapping):
-        return {name: written(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [written(item) for item in value]
-    return value
+    return _turned(value, _written_number)
+
+
+def _turned(value: Any, number: Callable[[Decimal], Any]) -> Any:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict or isinstance(value, Mapping):
+        return {name: item if type(item) in _PLAIN else _turned(item, number) for name, item in value.items()}
+    if kind is list or kind is tuple:
+        return [_turned(item, number) for item in value]
+    if kind is Decimal or kind is float:
+        return number(value if kind is Decimal else Decimal(repr(value)))
+    return str(value) if kind is NewRef or kind is Opaque else value
+
+
+def _hashed_number(value: Decimal) -> int | str:
+    return int(value) if value == value.to_integral_value() else format(value.normalize(), "f")
+
+
+def _written_number(value: Decimal) -> int | float:
+    return int(value) if value == value.to_integral_value() else float(value)
 
 
 def _differs(rule: FieldRule, current: Any, wanted: Any) -> bool:

@@ -11,7 +11,7 @@ from better_compute.kernel.resources import FLEET, TENANT, Resource, fleet_resou
 from better_compute.kernel.targets import depending, each, owned, seen
 from better_compute.modules.pools import store
 from better_compute.modules.pools.exports import ProviderAccounts
-from better_compute.modules.pools.methods.views import offers_of, pool_views, project_pool
+from better_compute.modules.pools.methods.views import offers_of, pool_view, pool_views, project_pool
 from better_compute.modules.pools.rules import (
     TYPE,
     PoolFacts,
@@ -90,12 +90,13 @@ async def create_pool(call: Call, input: PoolCreate) -> Pool:
         await _check_account(call, input.provider_account_id)
     site = await get_site(call.tx, tenant_id=call.tenant_id, site_id=input.site_id)
     pool = await store.insert_pool(call.tx, input, pool_id=call.object_id, region=site.region, owner_id=call.caller.id)
-    await project_pool(call, pool)
+    call.project(pool_resource(pool.facts, viewer=call.tenant_id))  # nobody else can see it yet
     created = PoolCreated(pool_id=pool.id, site_id=pool.site_id, class_=pool.class_, region=pool.region)
     call.emit(CREATED, created, subject=f"pool/{pool.id}")
-    if input.owner_quota:
-        await set_limits(call.tx, tenant_id=call.tenant_id, pool_id=pool.id, limits=input.owner_quota, replace=False)
-    return (await pool_views(call, [pool]))[0]
+    quota = dict(input.owner_quota or {})
+    if quota:
+        await set_limits(call.tx, tenant_id=call.tenant_id, pool_id=pool.id, limits=quota, replace=False)
+    return pool_view(pool, quota, viewer=call.tenant_id)
 
 
 @method(

@@ -50,10 +50,11 @@ async def pool_views(call: Call, pools: Sequence[PoolRow]) -> list[Pool]:
     limits = await limits_of(
         call.tx, [views.get(pool.id) or pool_resource(pool.facts, viewer=call.tenant_id) for pool in pools]
     )
-    return [_view(pool, limits[pool.id], viewer=call.tenant_id) for pool in pools]
+    return [pool_view(pool, limits[pool.id], viewer=call.tenant_id) for pool in pools]
 
 
-def _view(pool: PoolRow, quota: dict[str, int], *, viewer: str) -> Pool:
+def pool_view(pool: PoolRow, quota: dict[str, int], *, viewer: str) -> Pool:
+    """The pool as one tenant may see it, whose quota this is."""
     runtime = pool.policy.get("runtime")
     if viewer != pool.tenant_id:
         return Pool(
