@@ -17,7 +17,8 @@ from better_compute.kernel.method import method
 from better_compute.kernel.module import Module
 from better_compute.kernel.resources import Resource, ResourceType
 from better_compute.kernel.targets import seen
-from better_compute.testing.conformance.iam import CASES, POOL, READ, WRITE, Case, Key, Statement
+from better_compute.testing.conformance.iam import CASES, POOL, READ, WRITE, Case
+from better_compute.testing.conformance.world import Key, Statement
 from better_compute.testing.embedded import EmbeddedPlatform, embedded_platform
 from better_compute.testing.serving import served
 

@@ -129,7 +129,7 @@ def _value(flag: Flag, value: Any) -> Any:
     if flag.kind == "map":
         return dict(_pair(entry) for entry in value)
     if flag.kind == "json":
-        return _json_or_text(value)
+        return json_value(value)
     return value
 
 
@@ -147,7 +147,8 @@ def _pair(entry: str) -> tuple[str, Any]:
     return key, number(value)
 
 
-def _json_or_text(text: str) -> Any:
+def json_value(text: str) -> Any:
+    """What was typed as JSON, or the text itself for the server to refuse; `@file` stands for a file's content."""
     if text.startswith("@"):
         text = _content(Path(text[1:]))
     try:

@@ -23,7 +23,7 @@ from better_compute.db.pool import Database
 from better_compute.identity.embedded.exports.adapter import EmbeddedIam
 from better_compute.identity.embedded.exports.provisioning import Administrator, AdministratorCreate, bootstrap
 from better_compute.kernel.module import Module
-from better_compute.testing.conformance.iam import Key
+from better_compute.testing.conformance.world import Key
 from better_compute.testing.harness import SECRET, open_clone
 
 PASSWORD: Final = "correct horse battery"  # noqa: S105  # everybody's, in tests

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
+from better_compute.identity.embedded.commands import COMMANDS
 from better_compute.identity.embedded.exports.adapter import EmbeddedIam
 from better_compute.identity.embedded.methods import authorize, authorize_many, simulate, who_can
 from better_compute.kernel.deployment import Deployment
@@ -22,5 +23,6 @@ MODULE: Final = Module(
     package=Path(__file__).parent,
     requires=("iam", "tenants", "people", "roles", "relations", "flags", "sessions", "credentials"),
     methods=(authorize, authorize_many, simulate, who_can),
+    commands=COMMANDS,
     background=(watch,),
 )

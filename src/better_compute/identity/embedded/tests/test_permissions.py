@@ -8,7 +8,7 @@ import pytest
 
 from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.modules.projects.module import MODULE as PROJECTS
-from better_compute.testing.conformance.iam import Key
+from better_compute.testing.conformance.world import Key
 from better_compute.testing.embedded import EmbeddedPlatform, embedded_platform
 from better_compute.testing.harness import refused
 
