@@ -24,6 +24,7 @@ from better_compute.kernel.deployment import Deployment
 from better_compute.kernel.envelope import Envelope
 from better_compute.kernel.gate import TenantGate
 from better_compute.kernel.iam import IamPort
+from better_compute.kernel.limits import Limits
 from better_compute.kernel.module import IamChoice, Module
 from better_compute.kernel.observe import configure_logging
 from better_compute.kernel.projection import Views
@@ -50,17 +51,25 @@ class BetterCompute:
 
     @asynccontextmanager
     async def open(
-        self, settings: DatabaseSettings, *, secret: bytes, previous: Sequence[bytes] = ()
+        self,
+        settings: DatabaseSettings,
+        *,
+        secret: bytes,
+        previous: Sequence[bytes] = (),
+        limits: Limits | None = None,
     ) -> AsyncIterator["App"]:
-        """Connects and builds; the database must have been migrated. What `previous` secrets sealed still opens."""
+        """Connects and builds; the database must have been migrated. What `previous` secrets sealed still opens.
+
+        Calls are limited only where `limits` says so, which servers do and programs in this process need not.
+        """
         configure_logging()
         database = await Database.open(settings)
         try:
-            yield self._build(database, secret, previous)
+            yield self._build(database, secret, previous, limits)
         finally:
             await database.close()
 
-    def _build(self, database: Database, secret: bytes, previous: Sequence[bytes]) -> "App":
+    def _build(self, database: Database, secret: bytes, previous: Sequence[bytes], limits: Limits | None) -> "App":
         iam = self.iam.build(database, secret, self.root_tenant_id)
         objects: dict[type[Any], Any] = {type(iam): iam, Registry: self.registry}
         for module in self.registry.modules:
@@ -78,17 +87,21 @@ class BetterCompute:
             uses=self.registry.uses,
         )
         scripts = [script.id for script in (*order(self.sources), *find_functions(self.sources))]
-        return App(registry=self.registry, deployment=deployment, iam=iam, scripts=scripts)
+        return App(
+            registry=self.registry, deployment=deployment, envelope=Envelope(deployment, limits), scripts=scripts
+        )
 
 
 class App:
     """A running deployment: one registry, one envelope, one worker."""
 
-    def __init__(self, *, registry: Registry, deployment: Deployment, iam: IamPort, scripts: Sequence[str]) -> None:
+    def __init__(
+        self, *, registry: Registry, deployment: Deployment, envelope: Envelope, scripts: Sequence[str]
+    ) -> None:
         self.registry = registry
         self.deployment = deployment
-        self.iam = iam
-        self.envelope = Envelope(deployment)
+        self.iam: IamPort = deployment.iam
+        self.envelope = envelope
         self.worker = Worker(deployment, tuple(registry.reconcilers.values()))
         self.api = Api(self._carry)
         self.stopping = asyncio.Event()
@@ -110,6 +123,7 @@ class App:
             _, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS) if tasks else (set(), set())
             for task in late:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _carry(self, name: str, credential: str, fields: Mapping[str, Any]) -> Any:
         return await self.envelope.call(self.registry.method(name), credential, fields)

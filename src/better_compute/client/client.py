@@ -24,6 +24,8 @@ from better_compute.kernel.method import Surface
 
 TRIES: Final = 4
 TIMEOUT_SECONDS: Final = 60.0
+LONGEST_PAUSE_SECONDS: Final = 10.0
+"""A server that asks for more patience is tried again after this."""
 
 
 class Client:
@@ -72,7 +74,9 @@ class Client:
             except ComputeError as error:
                 if error.code not in RETRYABLE or attempt == TRIES - 1:
                     raise
-            await asyncio.sleep(self._pause * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311  # jitter, not a secret
+                asked_ms: int = error.details.get("retryAfterMs", 0)
+            pause = self._pause * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311  # jitter, not a secret
+            await asyncio.sleep(max(pause, min(asked_ms / 1000, LONGEST_PAUSE_SECONDS)))
         raise AssertionError("unreachable")  # pragma: no cover
 
     async def _once(self, path: str, body: str, headers: Mapping[str, str]) -> Any:

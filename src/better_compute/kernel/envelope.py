@@ -27,6 +27,7 @@ from better_compute.kernel.deployment import Deployment
 from better_compute.kernel.effects import WRITE_EFFECTS, AuditRow, Effects
 from better_compute.kernel.iam import Check, Decision
 from better_compute.kernel.idempotency import Claim, claim_of
+from better_compute.kernel.limits import Limits
 from better_compute.kernel.method import AnyMethod
 from better_compute.kernel.metrics import COUNTERS
 from better_compute.kernel.observe import log_internal
@@ -41,8 +42,9 @@ RETRIES: Final = 3
 class Envelope:
     """Runs methods for callers."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(self, deployment: Deployment, limits: Limits | None = None) -> None:
         self._deployment = deployment
+        self._limits = limits or Limits()
 
     async def call(
         self,
@@ -103,7 +105,9 @@ class Envelope:
             raise ComputeError(
                 ErrorCode.UNAUTHENTICATED, "Send a token: Authorization: Bearer <token>, or BETTER_COMPUTE_TOKEN."
             )
-        return await self._deployment.iam.authenticate(credential)
+        caller = await self._deployment.iam.authenticate(credential)
+        self._limits.admit(caller)
+        return caller
 
     def _open_call(
         self, method: AnyMethod, caller: Caller, given: Any, tenant_id: str, request_id: str

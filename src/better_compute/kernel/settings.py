@@ -12,10 +12,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from better_compute.base.errors import ComputeError, ErrorCode
+from better_compute.kernel.limits import NO_LIMIT, Rate
 
 MIN_SECRET: Final = 32
 
+DEFAULT_RATE_CALLER: Final = Rate(per_second=1000, burst=2000)
+DEFAULT_RATE_TENANT: Final = Rate(per_second=5000, burst=10_000)
+
 _VAULT: Final = ("BETTER_COMPUTE_VAULT_ADDR", "BETTER_COMPUTE_VAULT_TOKEN", "BETTER_COMPUTE_VAULT_PREFIX")
+_RATE: Final = re.compile(r"([0-9]{1,7})(?::([0-9]{1,7}))?", re.ASCII)
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PATH: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*", re.ASCII)
 
@@ -32,6 +37,9 @@ SETTINGS: Final = {
     "BETTER_COMPUTE_ROOT_TENANT": "The id of the root tenant; default `root`.",
     "BETTER_COMPUTE_POOL_SIZE": "Database connections per process; default 10.",
     "BETTER_COMPUTE_PREPARE": "Whether statements are prepared: `on` (default), or `off` behind a pooler.",
+    "BETTER_COMPUTE_RATE_CALLER": "Calls per second that one caller may make to one process, and after a colon how "
+    "many at once; default `1000:2000`, 0 for no limit.",
+    "BETTER_COMPUTE_RATE_TENANT": "The same for all callers of one tenant together; default `5000:10000`.",
     "BETTER_COMPUTE_SECRET_ENV_PREFIX": "What variables begin with that `env://` references of the root tenant may "
     "name; without it, none may be named.",
     "BETTER_COMPUTE_VAULT_ADDR": "The URL of the Vault that `vault://` references of the root tenant are read from; "
@@ -56,6 +64,8 @@ class Settings:
     root_tenant_id: str | None = None
     pool_size: int = 10
     prepare: bool = True
+    rate_caller: Rate = DEFAULT_RATE_CALLER
+    rate_tenant: Rate = DEFAULT_RATE_TENANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,8 @@ def read_settings(environment: Mapping[str, str], *, as_root: bool) -> Settings:
         root_tenant_id=environment.get("BETTER_COMPUTE_ROOT_TENANT"),
         pool_size=_integer(environment, "BETTER_COMPUTE_POOL_SIZE", 10, most=1000),
         prepare=prepare == "on",
+        rate_caller=_rate(environment, "BETTER_COMPUTE_RATE_CALLER", DEFAULT_RATE_CALLER),
+        rate_tenant=_rate(environment, "BETTER_COMPUTE_RATE_TENANT", DEFAULT_RATE_TENANT),
     )
 
 
@@ -132,6 +144,18 @@ def _integer(environment: Mapping[str, str], name: str, default: int, *, most: i
     if not (text.isascii() and text.isdigit()) or not 0 < int(text) <= most:
         raise _malformed(name, f"must be a whole number from 1 to {most}")
     return int(text)
+
+
+def _rate(environment: Mapping[str, str], name: str, default: Rate) -> Rate:
+    """`100` or `100:500`; without a burst, twice the rate."""
+    text = environment.get(name)
+    if text is None:
+        return default
+    match = _RATE.fullmatch(text)
+    if match is None or match[2] == "0":
+        raise _malformed(name, "must be calls per second, and after a colon how many at once, such as 100:500")
+    per_second = int(match[1])
+    return Rate(per_second=per_second, burst=int(match[2] or 2 * per_second)) if per_second else NO_LIMIT
 
 
 def _malformed(name: str, problem: str) -> ComputeError:

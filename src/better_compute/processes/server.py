@@ -23,6 +23,7 @@ from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.http.app import http_app
 from better_compute.http.asgi import AsgiApp, Receive, Scope, Send
 from better_compute.http.protocol import BoundedProtocol, close_late
+from better_compute.kernel.limits import Limits
 from better_compute.kernel.observe import log
 from better_compute.kernel.settings import Settings
 from better_compute.processes.config import find_config
@@ -113,8 +114,9 @@ class ServedDeployment:
         described = find_config(self._config)
         secret = deployment_secret(settings)
         previous = settings.previous_secrets
+        limits = Limits(caller=settings.rate_caller, tenant=settings.rate_tenant)
         async with described.open(
-            database_settings(settings, settings.database_url), secret=secret, previous=previous
+            database_settings(settings, settings.database_url), secret=secret, previous=previous, limits=limits
         ) as app:
             self._app = app
             self._inner = http_app(app.registry, app.deployment, app.envelope, app.readiness)
