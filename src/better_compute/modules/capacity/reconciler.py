@@ -2,7 +2,8 @@
 
 The key `all` looks every 30 seconds for hosts whose inventory, pool policy or reserve is not the one their rows were
 derived from, and wakes one key per such host; so a quiet fleet costs one statement. A report with a new inventory wakes
-its node's key at once.
+its node's key at once. A host that shrank below what is allocated on it counts as having something new until enough was
+returned, so that it does not go on selling what it no longer has.
 """
 
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from better_compute.modules.capacity.rules.hosts import (
     Reserve,
     Row,
     derive_rows,
+    is_held_up,
     plan_devices,
     plan_rows,
 )
@@ -27,6 +29,8 @@ from better_compute.wire.v1.inventory import Inventory
 
 NAME: Final = "vps.hosts"
 ALL: Final = "all"
+NOT_YET: Final = ""
+"""A basis that no host has, so that it is looked at again."""
 NO_DEVICES: Final = DevicePlan(add=(), update=(), retire=())
 
 
@@ -51,6 +55,7 @@ class HostPlan:
     stale: tuple[str, ...] = ()
     node_id: str = ""
     basis: str = ""
+    """`NOT_YET` while the rows cannot be what the inventory says."""
     rows: tuple[Row, ...] = ()
     devices: DevicePlan = NO_DEVICES
 
@@ -90,17 +95,17 @@ async def load(step: Step, tx: Tx) -> HostFacts | None:
 
 
 def plan(facts: HostFacts) -> HostPlan | None:
-    """What to write; the basis is written even when no row changes, so that the host is not read again."""
+    """What to write; the basis even when no row changes, so that the host is not read again before it has news."""
     if facts.inventory is None or facts.reserve is None:
         return HostPlan(stale=facts.stale)
     overcommit = facts.policy.get("overcommit") or {}
     derived = derive_rows(facts.inventory, reserve=facts.reserve, overcommit=overcommit)
-    return HostPlan(
-        node_id=facts.node_id,
-        basis=facts.basis,
-        rows=tuple(plan_rows(facts.rows, derived)),
-        devices=plan_devices(facts.devices, facts.inventory),
-    )
+    rows = tuple(plan_rows(facts.rows, derived))
+    devices = plan_devices(facts.devices, facts.inventory)
+    held_up = is_held_up(facts.rows, derived)
+    if held_up and not rows and devices == NO_DEVICES:
+        return None
+    return HostPlan(node_id=facts.node_id, basis=NOT_YET if held_up else facts.basis, rows=rows, devices=devices)
 
 
 async def record(step: Step, tx: Tx, planned: HostPlan, _done: None) -> None:
@@ -109,14 +114,14 @@ async def record(step: Step, tx: Tx, planned: HostPlan, _done: None) -> None:
         step.effects.wake(NAME, node_id)
     if not planned.node_id:
         return
-    await hosts.put_rows(tx, planned.node_id, list(planned.rows))
+    landed = await hosts.put_rows(tx, planned.node_id, planned.rows)
     for facts in planned.devices.add:
         await hosts.add_device(tx, planned.node_id, step.new_id("dev"), facts)
     for device_id, facts in planned.devices.update:
         await hosts.update_device(tx, planned.node_id, device_id, facts)
     for device_id in planned.devices.retire:
         await tx.run(hosts.RETIRE_DEVICE, id=device_id, node_id=planned.node_id)
-    await tx.run(hosts.PUT_SYNC, node_id=planned.node_id, basis=planned.basis)
+    await tx.run(hosts.PUT_SYNC, node_id=planned.node_id, basis=planned.basis if landed else NOT_YET)
 
 
 def _mark(options: HostOptions) -> str:

@@ -130,10 +130,15 @@ def plan_rows(current: Mapping[str, Row], derived: list[Row]) -> list[Row]:
 
     A resource that the inventory has no more (huge pages that were given back) falls to what is allocated of it.
     """
-    gone = [Row(name, 0, row.ratio) for name, row in current.items() if name not in {new.resource for new in derived}]
-    wanted = [_not_below_allocated(row, current.get(row.resource)) for row in (*derived, *gone)]
+    wanted = [_not_below_allocated(row, current.get(row.resource)) for row in (*derived, *_gone(current, derived))]
     changed = [row for row in wanted if not _same(row, current.get(row.resource))]
     return sorted(changed, key=lambda row: row.resource)
+
+
+def is_held_up(current: Mapping[str, Row], derived: list[Row]) -> bool:
+    """Whether some row must stay above what the host has, until enough of what is allocated was returned."""
+    everything = (*derived, *_gone(current, derived))
+    return any(_not_below_allocated(row, current.get(row.resource)) != row for row in everything)
 
 
 def plan_devices(current: list[Device], inventory: Inventory) -> DevicePlan:
@@ -155,6 +160,11 @@ def plan_devices(current: list[Device], inventory: Inventory) -> DevicePlan:
             device.id for address, device in sorted(known.items()) if address not in found and not device.retired
         ),
     )
+
+
+def _gone(current: Mapping[str, Row], derived: list[Row]) -> list[Row]:
+    found = {row.resource for row in derived}
+    return [Row(name, 0, row.ratio) for name, row in current.items() if name not in found]
 
 
 def _bounded(amount: int) -> int:

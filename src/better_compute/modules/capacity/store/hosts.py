@@ -4,6 +4,7 @@ A node's rows are written one by one in lock order. A row never falls below what
 itself sees to, since claims go on meanwhile.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Final
@@ -54,8 +55,9 @@ PUT_RESOURCE: Final = Query(
            values (%(node_id)s, %(resource)s, %(allocatable)s, %(ratio)s)
            on conflict (node_id, resource) do update
              set allocatable = greatest(excluded.allocatable, least(r.allocatable, r.allocated)),
-               ratio = excluded.ratio""",
-    row=NoneType,
+               ratio = excluded.ratio
+           returning allocatable""",
+    row=int,
     crosses_tenants=OWNER,
 )
 
@@ -105,10 +107,15 @@ async def devices_of(tx: Tx, node_id: str) -> list[Device]:
     return [Device(row.id, row.address, row.model, row.numa_node, row.retired_at is not None) for row in stored]
 
 
-async def put_rows(tx: Tx, node_id: str, rows: list[Row]) -> None:
-    """Writes rows in the order given, which is the lock order."""
+async def put_rows(tx: Tx, node_id: str, rows: Sequence[Row]) -> bool:
+    """Writes rows in the order given, which is the lock order; False when a claim meanwhile held one of them up."""
+    landed = True
     for row in rows:
-        await tx.run(PUT_RESOURCE, node_id=node_id, resource=row.resource, allocatable=row.allocatable, ratio=row.ratio)
+        allocatable = await tx.one(
+            PUT_RESOURCE, node_id=node_id, resource=row.resource, allocatable=row.allocatable, ratio=row.ratio
+        )
+        landed = landed and allocatable == row.allocatable
+    return landed
 
 
 async def add_device(tx: Tx, node_id: str, device_id: str, facts: DeviceFacts) -> None:

@@ -14,6 +14,7 @@ from better_compute.modules.capacity.rules.hosts import (
     Reserve,
     Row,
     derive_rows,
+    is_held_up,
     plan_devices,
     plan_rows,
     ratio_of,
@@ -137,6 +138,8 @@ def test_rows_never_fall_below_zero_or_what_is_allocated(
         assert before is None or row.allocatable >= min(before.allocatable, before.allocated)
     again = {name: Row(name, row.allocatable, row.ratio, stored.get(name, (0, 0))[1]) for name, row in after.items()}
     assert plan_rows(again, derived) == []
+    has = {row.resource: row.allocatable for row in derived}
+    assert is_held_up(again, derived) == any(row.allocatable > has.get(name, 0) for name, row in again.items())
     assert [row.resource for row in written] == sorted(row.resource for row in written)
 
 
