@@ -66,6 +66,7 @@ class Reporter:
             inventory=inventory if sent else None,
             instances=await self._host.instances(),
             conditions=self._host.conditions(),
+            time=self._clock.now_ms(),
         )
         received = await self._link.report(report)
         if not received.accepted:

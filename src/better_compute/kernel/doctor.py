@@ -9,15 +9,15 @@ A check that fails is a finding of its own and hides none of the others.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final
 
 from better_compute.base.ids import new_id
-from better_compute.base.models import VIEW
 from better_compute.db.errors import SerializationLost
 from better_compute.db.tx import Tx
 from better_compute.kernel.deployment import Deployment
 from better_compute.kernel.effects import WRITE_EFFECTS, AuditRow, Effects
+from better_compute.kernel.findings import Finding
 from better_compute.kernel.observe import log
 
 OPERATOR: Final = "deployment-operator"
@@ -25,37 +25,6 @@ OPERATOR: Final = "deployment-operator"
 
 RETRIES: Final = 3
 """How often a repair that lost a race for its locks is tried again."""
-
-Severity = Literal["error", "warning"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is not as it must be."""
-
-    __pydantic_config__ = VIEW
-
-    code: str
-    """What is wrong, for programs; the name of the check that found it."""
-    severity: Severity
-    """`error` when something is wrong already, `warning` when it will be."""
-    subject: str
-    """What it is about, as `kind/id`."""
-    message: str
-    """What is wrong, for people."""
-    remedy: str
-    """What to do about it."""
-    recorded: int | None = None
-    """For a recount: what is stored."""
-    counted: int | None = None
-    """For a recount: what it must be."""
-    details: dict[str, Any] = field(default_factory=dict)
-    """What a program needs to act on it; never a secret."""
-    repairable: bool = False
-    """Whether `better-compute doctor --fix` can put it right."""
-    repaired: bool = False
-    """Whether it was put right just now."""
-
 
 Find = Callable[[Deployment, Tx], Awaitable[Sequence[Finding]]]
 """Looks, in a read-only snapshot."""

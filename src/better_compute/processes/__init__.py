@@ -1,4 +1,4 @@
-"""The commands that need a whole deployment: serve, work, dev, migrate, bootstrap, login, demo.
+"""The commands that need a whole deployment: serve, work, dev, migrate, doctor, bootstrap, login, demo.
 
 Each file holds one of them, and nothing is imported before it is asked for: `better-compute --help` must not pay for a
 web server. `PROCESSES` is the list; a name is looked up here before it is looked up among the methods.
@@ -11,6 +11,7 @@ PROCESSES: Final = {
     "work": ("work", "Run background steps."),
     "dev": ("dev", "Run a whole platform on this machine."),
     "migrate": ("migrate", "Bring the database's schema up to date."),
+    "doctor": ("doctor", "Look for what is wrong, and repair it."),
     "bootstrap": ("accounts", "Make the root administrator of a new deployment, once."),
     "login": ("accounts", "Sign in with password and second factor."),
     "logout": ("accounts", "End the saved session."),

@@ -7,7 +7,8 @@ from typing import Final
 
 from better_compute.db.tx import Tx
 from better_compute.kernel.deployment import Deployment
-from better_compute.kernel.doctor import Check, Finding
+from better_compute.kernel.doctor import Check
+from better_compute.kernel.findings import Finding
 from better_compute.kernel.work import wake
 from better_compute.modules.audit import store
 from better_compute.modules.audit.reconciler import ALL, NAME

@@ -8,7 +8,8 @@ from typing import Final
 
 from better_compute.db.tx import Tx
 from better_compute.kernel.deployment import Deployment
-from better_compute.kernel.doctor import Check, Finding
+from better_compute.kernel.doctor import Check
+from better_compute.kernel.findings import Finding
 from better_compute.modules.capacity.store import checking
 
 

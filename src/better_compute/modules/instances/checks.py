@@ -9,7 +9,8 @@ from typing import Final
 from better_compute.db.pool import Database
 from better_compute.db.tx import Tx
 from better_compute.kernel.deployment import Deployment
-from better_compute.kernel.doctor import Check, Finding
+from better_compute.kernel.doctor import Check
+from better_compute.kernel.findings import Finding
 from better_compute.modules.capacity.exports import release
 from better_compute.modules.instances.store import checking
 from better_compute.modules.quotas.exports import Charge, ChargeSource

@@ -5,6 +5,7 @@ from typing import Final
 
 from better_compute.db.tx import Tx
 from better_compute.kernel.module import Module
+from better_compute.modules.nodes.checks import CHECKS
 from better_compute.modules.nodes.methods.link import ROUTES, HostTokens
 from better_compute.modules.nodes.methods.operate import (
     NODE_TYPE,
@@ -36,6 +37,7 @@ MODULE: Final = Module(
     resource_types=(NODE_TYPE,),
     events=EVENTS,
     reconcilers=(RECONCILER,),
+    checks=CHECKS,
     host_routes=ROUTES,
     provides=(HostTokens, Waiting),
     background=(watch_hosts,),

@@ -191,11 +191,31 @@ STORE_REPORT: Final = Query(
     sql="""update nodes set boot_id = %(boot_id)s, sequence = %(sequence)s, daemon_version = %(daemon_version)s,
              labels = %(labels)s, conditions = %(conditions)s::jsonb, generation_reached = %(generation)s,
              state = %(state)s, last_seen_at = coalesce(last_seen_at, now()),
+             clock_skew_ms = coalesce(%(clock_skew_ms)s, clock_skew_ms),
              inventory = coalesce(%(inventory)s::jsonb, inventory),
              inventory_hash = coalesce(%(inventory_hash)s, inventory_hash)
            where id = %(id)s and (boot_id is distinct from %(boot_id)s or sequence < %(sequence)s) returning true""",
     row=bool,
     crosses_tenants=HOST,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Skewed:
+    """A host whose clock is not the database's."""
+
+    id: str
+    hostname: str
+    clock_skew_ms: int
+    """How far it was ahead at its last report; negative when behind."""
+
+
+LIST_SKEWED: Final = Query(
+    name="nodes.list_skewed",
+    sql="""select id, hostname, clock_skew_ms from nodes
+           where state <> 'retired' and abs(clock_skew_ms) > %(tolerated_ms)s order by id""",
+    row=Skewed,
+    crosses_tenants="the doctor looks at the hosts of all tenants",
 )
 
 STORE_GUESTS: Final = Query(

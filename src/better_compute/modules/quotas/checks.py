@@ -10,7 +10,8 @@ from typing import Final
 
 from better_compute.db.tx import Tx
 from better_compute.kernel.deployment import Deployment
-from better_compute.kernel.doctor import Check, Finding
+from better_compute.kernel.doctor import Check
+from better_compute.kernel.findings import Finding
 from better_compute.modules.quotas.exports import ChargeSource
 from better_compute.modules.quotas.store import list_used, lock_used, set_used
 

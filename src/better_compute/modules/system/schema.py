@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from better_compute.base.models import VIEW, TenantInput
+from better_compute.kernel.findings import Finding
 
 
 class SystemAsk(TenantInput):
@@ -49,3 +50,19 @@ class Catalogue:
 
     items: list[MethodEntry]
     """By name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfCheck:
+    """What the platform finds wrong with itself."""
+
+    __pydantic_config__ = VIEW
+
+    healthy: bool
+    """Whether nothing was found."""
+    checks: list[str]
+    """What was looked at."""
+    findings: list[Finding]
+    """What was found, at most 1,000."""
+    more: int = 0
+    """How many findings there are beyond those."""

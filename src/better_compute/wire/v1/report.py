@@ -86,6 +86,8 @@ class Report(Document):
     """Every guest found and every instance desired; absent when the driver cannot be asked: unknown, not empty."""
     conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = ()
     """What holds for the host as a whole, such as `DriverUnavailable`."""
+    time: Count | None = None
+    """The host's clock when it wrote this, epoch milliseconds; an older daemon does not say."""
 
 
 class Received(Document):

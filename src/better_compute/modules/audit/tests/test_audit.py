@@ -10,8 +10,9 @@ import psycopg
 import pytest
 
 from better_compute.base.errors import ErrorCode
-from better_compute.kernel.doctor import Finding, diagnose
+from better_compute.kernel.doctor import diagnose
 from better_compute.kernel.effects import WRITE_EFFECTS, AuditRow, Effects
+from better_compute.kernel.findings import Finding
 from better_compute.modules.audit.module import MODULE
 from better_compute.modules.audit.rules import canonical_text
 from better_compute.modules.sites.module import MODULE as SITES

@@ -147,7 +147,8 @@ async def report(deployment: Deployment, request: HostRequest) -> bytes:
         ):
             return document_json(Received(accepted=False, inventory_known=known))
         state = state_after_report(row.state, has_inventory=known)
-        await tx.run(store.STORE_REPORT, id=node_id, state=state, **_stored(said))
+        skew_ms = None if said.time is None else said.time - tx.now_ms
+        await tx.run(store.STORE_REPORT, id=node_id, state=state, clock_skew_ms=skew_ms, **_stored(said))
         await _store_guests(tx, node_id, said, effects)
         if said.inventory is not None and row.inventory_hash != said.inventory_hash:
             effects.wake("vps.hosts", node_id)

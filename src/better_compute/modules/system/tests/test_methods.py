@@ -15,7 +15,11 @@ async def test_any_caller_learns_the_version_and_the_databases_time() -> None:
 async def test_the_catalogue_lists_what_is_served() -> None:
     async with harness(MODULE) as h:
         catalogue = await h.call("system.methods", tenant_id="root")
-        assert [entry.name for entry in catalogue.items] == ["system.methods", "system.version"]
+        assert [entry.name for entry in catalogue.items] == [
+            "system.methods",
+            "system.selfCheck",
+            "system.version",
+        ]
         assert not any(entry.mutates for entry in catalogue.items)
 
 
