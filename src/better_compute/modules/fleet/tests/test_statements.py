@@ -12,13 +12,16 @@ from better_compute.db import execute
 def statements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts every statement by name, on its way to the database."""
     counted: Counter[str] = Counter()
-    run = execute._execute  # noqa: SLF001  # looked at on the way, never replaced
 
-    async def counting(connection: Any, query: Any, params: Any) -> Any:
-        counted[query.name] += 1
-        return await run(connection, query, params)
+    def counting(send: Any) -> Any:
+        async def sent(connection: Any, query: Any, params: Any) -> Any:
+            counted[query.name] += 1
+            return await send(connection, query, params)
 
-    monkeypatch.setattr(execute, "_execute", counting)
+        return sent
+
+    for name in ("_execute", "fetch_single"):
+        monkeypatch.setattr(execute, name, counting(getattr(execute, name)))
     return counted
 
 
