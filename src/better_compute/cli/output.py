@@ -1,20 +1,27 @@
 """What commands print; the only file of the CLI that does.
 
 A list becomes a table, an object becomes aligned lines, and `--json` prints the answer as it came. Tables are drawn for
-a terminal; into a pipe they are plain columns, so that `grep` and `awk` work.
+a terminal, with as many columns as fit it; into a pipe they are plain columns, all of them, so that `grep` and `awk`
+work.
 """
 
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from better_compute.base.errors import ComputeError
 from better_compute.cli.problems import error_json, error_lines
+
+_FIRST: Final = ("id", "name", "state", "status")
+_FOLDED_AT: Final = 24
+_GAP: Final = 2
 
 
 class Output:
@@ -76,12 +83,17 @@ class Output:
         if not self._console.is_terminal:
             self._plain_table(columns, rows)
             return
+        cells = {column: [cell(column, row.get(column)) for row in rows] for column in columns}
+        shown = fitting(cells, self._console.width)
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for column in columns:
-            table.add_column(column, overflow="fold", no_wrap=column in {"id", "name"})
-        for row in rows:
-            table.add_row(*(cell(column, row.get(column)) for column in columns))
+        for column, width in shown.items():
+            table.add_column(column, overflow="fold", width=width)
+        for line in zip(*(cells[column] for column in shown), strict=True):
+            table.add_row(*map(Text, line))
         self._console.print(table)
+        left_out = [column for column in columns if column not in shown]
+        if left_out:
+            self.note(f"Not shown for want of room: {', '.join(left_out)}. With --json, everything is.")
 
     def _plain_table(self, columns: list[str], rows: Sequence[Any]) -> None:
         lines = [columns, *([cell(column, row.get(column)) for column in columns] for row in rows)]
@@ -121,9 +133,27 @@ def cell(column: str, value: Any) -> str:
 
 
 def _columns(rows: Sequence[Any]) -> list[str]:
-    """Every field that any row has, in the order of first sight; `id` and `name` first, `version` left out."""
+    """Every field that any row has, in the order of first sight, what tells rows apart first; `version` left out."""
     seen: dict[str, None] = {}
     for row in rows:
         seen.update(dict.fromkeys(row))
-    first = [name for name in ("id", "name") if name in seen]
-    return first + [name for name in seen if name not in {"id", "name", "version"}]
+    first = [name for name in _FIRST if name in seen]
+    return first + [name for name in seen if name not in {*_FIRST, "version"}]
+
+
+def fitting(cells: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
+    """The columns that fit side by side and how wide: the first one always, then each that still has room, in order.
+
+    Words are never broken, so that an id can be copied; a long text is folded between them at `_FOLDED_AT`.
+    """
+    shown: dict[str, int] = {}
+    left = width
+    for column, values in cells.items():
+        longest = max(map(cell_len, (column, *values)))
+        word = max((cell_len(one) for value in (column, *values) for one in value.split()), default=1)
+        needed = longest if column in _FIRST else min(longest, max(_FOLDED_AT, word))
+        if shown and needed > left:
+            continue
+        shown[column] = needed
+        left -= needed + _GAP
+    return shown

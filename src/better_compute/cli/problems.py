@@ -14,7 +14,20 @@ EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
 
 HINTS: Final = {
+    ErrorCode.INVALID_INPUT: "Correct what is named and run the command again; `--help` says what each flag takes.",
     ErrorCode.UNAUTHENTICATED: "Set BETTER_COMPUTE_TOKEN to a valid key, or sign in with `better-compute login`.",
+    ErrorCode.ACCESS_DENIED: "See who you are with `better-compute sts get-caller-identity`; ask for what is missing.",
+    ErrorCode.TENANT_INACTIVE: "Nothing can be done in this tenant until the platform's operator reactivates it.",
+    ErrorCode.NOT_FOUND: "Look at what there is with the group's `list`, and at the tenant you named.",
+    ErrorCode.METHOD_NOT_ALLOWED: "The command line and the platform are of different versions; compare them with "
+    "`better-compute system version`.",
+    ErrorCode.CONFLICT: "Look at what is there with the group's `list`; choose another name, or run the command again.",
+    ErrorCode.INVALID_STATE: "Look at its state with the group's `get`, and wait for it or change it first.",
+    ErrorCode.UNSUPPORTED: "This platform cannot do it; leave the option out, or ask the operator to enable it.",
+    ErrorCode.RATE_LIMITED: "Make fewer calls at once, or ask the operator for a higher rate.",
+    ErrorCode.PAYLOAD_TOO_LARGE: "Send less at once: split the document, or shorten what is longest.",
+    ErrorCode.INVALID_CONFIG: "Correct the setting that is named and start again; docs/reference/settings.md has all.",
+    ErrorCode.INTERNAL: "Nothing you did wrong; give the operator the request id, under which the log has the cause.",
     ErrorCode.QUOTA_EXCEEDED: "Delete what is not needed, or ask the pool's owner for more quota.",
     ErrorCode.CAPACITY_UNAVAILABLE: "Try a smaller flavor or another pool, or ask the operator to add nodes.",
     ErrorCode.CONFIG_DRIFT: "Plan again, review what changed, and apply the new plan.",
@@ -22,7 +35,7 @@ HINTS: Final = {
     ErrorCode.PLAN_BLOCKED: "Fix the blocked items in the document, or create new objects instead.",
     ErrorCode.UNAVAILABLE: "Nothing is lost; run the command again in a moment.",
 }
-"""What to do next, for codes whose message cannot know it."""
+"""What to do next, for every code."""
 
 
 def error_lines(error: ComputeError) -> list[str]:
