@@ -24,7 +24,9 @@ from better_compute.identity.sessions.module import MODULE as SESSIONS
 from better_compute.identity.tenants.module import MODULE as TENANTS
 from better_compute.kernel.iam import IamPort
 from better_compute.kernel.module import IamChoice, Module
+from better_compute.modules.audit.module import MODULE as AUDIT
 from better_compute.modules.capacity.module import DEFAULT_RESERVE, capacity
+from better_compute.modules.events.module import MODULE as EVENTS
 from better_compute.modules.flavors.module import MODULE as FLAVORS
 from better_compute.modules.fleet.module import fleet_module
 from better_compute.modules.images.module import MODULE as IMAGES
@@ -40,6 +42,7 @@ from better_compute.modules.sandboxes.module import MODULE as SANDBOXES
 from better_compute.modules.secrets.module import secrets
 from better_compute.modules.sites.module import MODULE as SITES
 from better_compute.modules.system.module import MODULE as SYSTEM
+from better_compute.modules.usage.module import MODULE as USAGE
 
 __all__ = ["MODULES", "default", "embedded", "fleet_module", "vps"]
 
@@ -59,6 +62,8 @@ def vps(
     """
     return (
         SYSTEM,
+        EVENTS,
+        AUDIT,
         secrets(),
         PROJECTS,
         SITES,
@@ -70,6 +75,7 @@ def vps(
         IMAGES,
         FLAVORS,
         INSTANCES,
+        USAGE,
         *((SANDBOXES,) if sandboxes else ()),
     )
 

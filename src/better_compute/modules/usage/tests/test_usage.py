@@ -16,7 +16,6 @@ from better_compute.builtin import vps
 from better_compute.db.pool import DatabaseSettings
 from better_compute.db.query import Query
 from better_compute.kernel.module import IamChoice
-from better_compute.modules.usage.module import MODULE
 from better_compute.testing.fakes import FakeIam
 from better_compute.testing.harness import SECRET, Harness, harness, refused
 from better_compute.testing.postgres import clone
@@ -139,7 +138,7 @@ class Metered:
 
 @pytest.fixture
 async def metered() -> AsyncIterator[Metered]:
-    async with harness(*vps(), MODULE) as h:
+    async with harness(*vps()) as h:
         site = await h.call("sites.create", tenant_id="root", kind="shared", region="eu-central")
         pool = await h.call("pools.create", tenant_id="root", site_id=site.id, class_="vps-host", gpu_model="L40S")
         for name, gpus in (("small", 0), ("gpu", 2)):
@@ -225,7 +224,7 @@ async def test_hours_are_those_of_utc_whatever_the_zone_of_the_database() -> Non
     """nomad #5410; in a zone of half hours every edge would move."""
     iam = FakeIam()
     choice = IamChoice(root_tenant_id="root", modules=(), build=lambda *_: iam)
-    described = better_compute(modules=[*vps(), MODULE], iam=choice)
+    described = better_compute(modules=[*vps()], iam=choice)
     async with clone(described.sources) as url:
         settings = DatabaseSettings(url=make_conninfo(url, options="-c timezone=Asia/Kolkata"))
         async with described.open(settings, secret=SECRET) as app:
