@@ -70,7 +70,8 @@ class BetterCompute:
             await database.close()
 
     def _build(self, database: Database, secret: bytes, previous: Sequence[bytes], limits: Limits | None) -> "App":
-        iam = self.iam.build(database, secret, self.root_tenant_id)
+        sealer = Sealer(secret, previous=previous)
+        iam = self.iam.build(database, sealer, self.root_tenant_id)
         objects: dict[type[Any], Any] = {type(iam): iam, Registry: self.registry}
         for module in self.registry.modules:
             for provide in module.provides:
@@ -82,7 +83,7 @@ class BetterCompute:
             gate=TenantGate(iam.inactive_tenants, root_tenant_id=self.root_tenant_id),
             views=Views(database),
             cursors=Cursors(secret),
-            sealer=Sealer(secret, previous=previous),
+            sealer=sealer,
             objects=objects,
             uses=self.registry.uses,
         )

@@ -24,6 +24,7 @@ from better_compute.identity.sessions.module import MODULE as SESSIONS
 from better_compute.identity.tenants.module import MODULE as TENANTS
 from better_compute.kernel.iam import IamPort
 from better_compute.kernel.module import IamChoice, Module
+from better_compute.kernel.sealing import Sealer
 from better_compute.modules.audit.module import MODULE as AUDIT
 from better_compute.modules.capacity.module import DEFAULT_RESERVE, capacity
 from better_compute.modules.events.module import MODULE as EVENTS
@@ -98,5 +99,5 @@ def default() -> BetterCompute:
     return better_compute(modules=MODULES, iam=embedded())
 
 
-def _build_embedded(database: Database, secret: bytes, root_tenant_id: str) -> IamPort:
-    return EmbeddedIam(database, secret=secret, root_tenant_id=root_tenant_id)
+def _build_embedded(database: Database, sealer: Sealer, root_tenant_id: str) -> IamPort:
+    return EmbeddedIam(database, sealer=sealer, root_tenant_id=root_tenant_id)

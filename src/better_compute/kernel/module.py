@@ -20,7 +20,9 @@ from better_compute.kernel.iam import IamPort
 from better_compute.kernel.kinds import Kind
 from better_compute.kernel.method import AnyMethod
 from better_compute.kernel.reconciler import Reconciler
+from better_compute.kernel.resealing import SealedColumn
 from better_compute.kernel.resources import ResourceType
+from better_compute.kernel.sealing import Sealer
 
 Provide = Callable[[Database], object]
 """Builds one object that the module keeps for the life of a deployment."""
@@ -45,6 +47,8 @@ class Module:
     reconcilers: tuple[Reconciler[Any, Any, Any], ...] = ()
     kinds: tuple[Kind[Any], ...] = ()
     """What the module lets a FleetConfig declare."""
+    sealed: tuple[SealedColumn, ...] = ()
+    """The columns that hold what the deployment's `Sealer` sealed."""
     checks: tuple[Check, ...] = ()
     """What `doctor` and `system.selfCheck` look at for the module."""
     commands: tuple[Any, ...] = ()
@@ -66,5 +70,5 @@ class IamChoice:
     """The root tenant as the adapter was told; must agree with the deployment's (seed 004, The root tenant)."""
     modules: tuple[Module, ...]
     """What the adapter brings: tables and methods of an embedded IAM, nothing for a remote one."""
-    build: Callable[[Database, bytes, str], IamPort]
-    """Builds the port from the database, the deployment's secret and the root tenant's id."""
+    build: Callable[[Database, Sealer, str], IamPort]
+    """Builds the port from the database, what seals for the deployment, and the root tenant's id."""

@@ -18,6 +18,7 @@ from better_compute.kernel.kinds import Kind
 from better_compute.kernel.method import AnyMethod, Surface
 from better_compute.kernel.module import Module
 from better_compute.kernel.reconciler import AnyReconciler
+from better_compute.kernel.resealing import reseal_reconciler, sealing_check
 from better_compute.kernel.resources import FLEET_TYPE, TENANT_TYPE, ResourceType
 
 
@@ -63,14 +64,20 @@ def build_registry(modules: Sequence[Module]) -> Registry:
     for module in modules:
         for kind, ask in module.uses.items():
             uses[kind] = (*uses.get(kind, ()), ask)
+    sealed = [column for module in modules for column in module.sealed]
+    steps = [item for module in modules for item in module.reconcilers]
+    checks = [item for module in modules for item in module.checks]
+    if sealed:
+        steps.append(reseal_reconciler(sealed))
+        checks.append(sealing_check(sealed))
     return Registry(
         modules=tuple(modules),
         methods=methods,
         resource_types=types,
         events=_unique(((item.name, item) for module in modules for item in module.events), "event"),
-        reconcilers=_unique(((item.name, item) for module in modules for item in module.reconcilers), "reconciler"),
+        reconcilers=_unique(((item.name, item) for item in steps), "reconciler"),
         kinds=_unique(((item.name, item) for module in modules for item in module.kinds), "kind"),
-        checks=_unique(((item.name, item) for module in modules for item in module.checks), "check"),
+        checks=_unique(((item.name, item) for item in checks), "check"),
         uses=uses,
         host_routes=_unique(((item.path, item) for module in modules for item in module.host_routes), "host route"),
     )

@@ -19,6 +19,7 @@ from better_compute.base.errors import ComputeError, ErrorCode
 from better_compute.db.pool import Database, DatabaseSettings
 from better_compute.kernel.iam import IamPort
 from better_compute.kernel.module import IamChoice, Module
+from better_compute.kernel.sealing import Sealer
 from better_compute.testing.fakes import FakeIam
 from better_compute.testing.postgres import clone
 
@@ -55,7 +56,7 @@ async def harness(*modules: Module, iam: FakeIam | None = None) -> AsyncIterator
     """Opens a deployment of these modules, in load order, on a database of its own."""
     fake = iam or FakeIam()
 
-    def build(_database: Database, _secret: bytes, _root: str) -> IamPort:
+    def build(_database: Database, _sealer: Sealer, _root: str) -> IamPort:
         return fake
 
     described = better_compute(

@@ -12,6 +12,7 @@ from better_compute.identity.sessions.methods.authenticators import (
 )
 from better_compute.identity.sessions.methods.passwords import change_password, set_someones_password
 from better_compute.identity.sessions.methods.sign_in import get_caller_identity, sign_in, sign_out
+from better_compute.identity.sessions.store import SEEDS
 from better_compute.kernel.module import Module
 
 MODULE = Module(
@@ -29,6 +30,7 @@ MODULE = Module(
         remove_totp,
         set_administrator,
     ),
+    sealed=(SEEDS,),
     commands=COMMANDS,
     provides=(lambda _database: Passwords(),),
 )

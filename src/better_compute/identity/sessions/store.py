@@ -6,6 +6,12 @@ from typing import Final
 
 from better_compute.db.query import Query
 from better_compute.identity.iam.schema import Credential
+from better_compute.kernel.resealing import SealedColumn
+
+SEEDS: Final = SealedColumn(
+    table="iam.totp", column="secret", key=("tenant_id", "identity_id"), purpose="totp:{identity_id}"
+)
+"""The seeds of authenticators."""
 
 
 @dataclass(frozen=True, slots=True)

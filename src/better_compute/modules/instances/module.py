@@ -55,6 +55,7 @@ MODULE: Final = Module(
     resource_types=(INSTANCE_TYPE,),
     events=EVENTS,
     reconcilers=(OBSERVED, PROVIDED),
+    sealed=(store.USER_DATA,),
     checks=CHECKS,
     provides=(guest_source, Memory, InstanceCharges),
     uses={"flavor": flavor_in_use, "image": image_in_use},

@@ -22,7 +22,7 @@ from better_compute.modules.sandboxes.methods.volumes import (
     list_volumes,
 )
 from better_compute.modules.sandboxes.schema import EVENTS
-from better_compute.modules.sandboxes.store.templates import count_of_flavor, count_of_image, count_of_secret
+from better_compute.modules.sandboxes.store.templates import USER_DATA, count_of_flavor, count_of_image, count_of_secret
 
 
 async def flavor_in_use(tx: Tx, flavor_id: str) -> str | None:
@@ -62,5 +62,6 @@ MODULE: Final = Module(
     resource_types=(TEMPLATE_TYPE, VOLUME_TYPE),
     events=EVENTS,
     kinds=(SANDBOX_TEMPLATE,),
+    sealed=(USER_DATA,),
     uses={"flavor": flavor_in_use, "image": image_in_use, "secret": secret_in_use},
 )

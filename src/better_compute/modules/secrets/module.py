@@ -18,8 +18,8 @@ from better_compute.modules.secrets.methods import (
     list_secrets,
     update_secret,
 )
-from better_compute.modules.secrets.reconciler import RECONCILER
 from better_compute.modules.secrets.schema import EVENTS
+from better_compute.modules.secrets.store import SEALED
 
 
 def secrets(*, environment: Mapping[str, str] = os.environ) -> Module:
@@ -34,7 +34,7 @@ def secrets(*, environment: Mapping[str, str] = os.environ) -> Module:
         methods=(create_secret, get_secret, list_secrets, update_secret, delete_secret, check_secret),
         resource_types=(SECRET_TYPE,),
         events=EVENTS,
-        reconcilers=(RECONCILER,),
+        sealed=(SEALED,),
         commands=COMMANDS,
         provides=(resolver,),
     )

@@ -1,4 +1,4 @@
-"""Pure rules of secrets: what may be a name, who may name which source, and what has to be sealed anew.
+"""Pure rules of secrets: what may be a name, and who may name which source.
 
 A reference belongs to the tenant whose object holds it (design, section 5). Somebody else's secret is refused in the
 words for one that never was. What the server's process itself can read, its environment and Vault, is open to objects
@@ -6,8 +6,9 @@ of the root tenant alone, and only under the prefixes that the deployment allows
 even there.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from better_compute.base.errors import ComputeError, ErrorCode, invalid, not_found
 from better_compute.base.ids import is_id
@@ -19,6 +20,9 @@ from better_compute.base.secrets import (
     VaultField,
     parse_reference,
 )
+
+PURPOSE: Final = "secret:{secret_id}:{version}"
+"""What values are sealed for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +36,9 @@ class Allowed:
     """Variables that stay closed whatever the prefix."""
 
 
-@dataclass(frozen=True, slots=True)
-class SealedVersion:
-    """One version's sealed value, as it is stored."""
-
-    secret_id: str
-    tenant_id: str
-    version: int
-    sealed: str
-
-
 def sealing_purpose(secret_id: str, version: int) -> str:
     """What a value is sealed for, so that it opens as this version of this secret and no other."""
-    return f"secret:{secret_id}:{version}"
+    return PURPOSE.format(secret_id=secret_id, version=version)
 
 
 def check_name(name: str) -> None:
@@ -88,11 +82,6 @@ def missing_of(references: Iterable[str], *, tenant_id: str, ids: Collection[str
         return reference is None
 
     return sorted({text for text in references if is_missing(text)})
-
-
-def plan_reseal(versions: Sequence[SealedVersion]) -> Sequence[SealedVersion] | None:
-    """What to seal anew: all of it; None when there is nothing."""
-    return versions or None
 
 
 def _check_vault(reference: VaultField, prefix: str | None) -> None:

@@ -1,6 +1,6 @@
 """Statements on secrets.
 
-Sealed values are read in two places only: when a reference is resolved, and when they are sealed anew. Whoever names a
+Sealed values are read when a reference is resolved, and by the kernel when it seals them anew. Whoever names a
 secret holds its row of the projection (`for share`, by the envelope); whoever deletes one takes that row first and asks
 afterwards who uses it, so that a secret and its first user come one after the other.
 """
@@ -13,7 +13,8 @@ from typing import Final
 from better_compute.base.errors import ErrorCode
 from better_compute.db.query import Query, Refusal
 from better_compute.db.tx import Tx
-from better_compute.modules.secrets.rules import SealedVersion
+from better_compute.kernel.resealing import SealedColumn
+from better_compute.modules.secrets.rules import PURPOSE
 from better_compute.modules.secrets.schema import SecretVersion
 
 KEPT_VERSIONS: Final = 100
@@ -147,22 +148,8 @@ _LIST_CURRENT: Final = Query(
     row=CurrentValue,
 )
 
-_LIST_SEALED_UNDER: Final = Query(
-    name="secrets.list_sealed_under",
-    sql="""select v.secret_id, v.tenant_id, v.version, v.sealed from secret_versions v
-           where left(v.sealed, length((%(marks)s::text[])[1])) = any(%(marks)s)
-           order by v.secret_id, v.version limit %(limit)s""",
-    row=SealedVersion,
-    crosses_tenants="keys belong to the deployment, whoever owns what was sealed under them",
-)
-
-_RESEAL: Final = Query(
-    name="secrets.reseal",
-    sql="""update secret_versions set sealed = %(sealed)s
-           where tenant_id = %(tenant_id)s and secret_id = %(secret_id)s and version = %(version)s
-             and sealed = %(before)s""",
-    row=NoneType,
-)
+SEALED: Final = SealedColumn(table="secret_versions", column="sealed", key=("secret_id", "version"), purpose=PURPOSE)
+"""The values of secrets."""
 
 
 async def insert_secret(tx: Tx, *, secret_id: str, tenant_id: str, name: str, owner_id: str) -> SecretRow:
@@ -215,20 +202,3 @@ async def list_known(tx: Tx, *, tenant_id: str, ids: Sequence[str], names: Seque
 async def list_current(tx: Tx, *, tenant_id: str, ids: Sequence[str], names: Sequence[str]) -> list[CurrentValue]:
     """The newest values of these secrets of the tenant, sealed."""
     return await tx.many(_LIST_CURRENT, tenant_id=tenant_id, ids=list(ids), names=list(names))
-
-
-async def list_sealed_under(tx: Tx, marks: Sequence[str], *, limit: int) -> list[SealedVersion]:
-    """Some of the values sealed under keys with these marks; see `Sealer.marks`."""
-    return await tx.many(_LIST_SEALED_UNDER, marks=list(marks), limit=limit)
-
-
-async def reseal_version(tx: Tx, version: SealedVersion, *, sealed: str) -> None:
-    """Replaces a sealed text by another for the same value, unless somebody else did."""
-    await tx.run(
-        _RESEAL,
-        tenant_id=version.tenant_id,
-        secret_id=version.secret_id,
-        version=version.version,
-        before=version.sealed,
-        sealed=sealed,
-    )

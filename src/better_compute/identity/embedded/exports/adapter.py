@@ -42,9 +42,9 @@ _NOBODY: Final = Decision(allowed=False, reason="PRINCIPAL_INACTIVE")
 class EmbeddedIam:
     """The embedded IAM of one process."""
 
-    def __init__(self, database: Database, *, secret: bytes, root_tenant_id: str, clock: Clock | None = None) -> None:
+    def __init__(self, database: Database, *, sealer: Sealer, root_tenant_id: str, clock: Clock | None = None) -> None:
         self.root_tenant_id = root_tenant_id
-        self.sealer = Sealer(secret)
+        self.sealer = sealer
         self._database = database
         self._freshness = Freshness(database, clock or SystemClock(), drop=self._drop)
         self._authentication = Authentication(database, self._freshness, root_tenant_id=root_tenant_id)

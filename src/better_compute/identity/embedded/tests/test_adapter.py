@@ -15,6 +15,7 @@ from better_compute.db.pool import Database
 from better_compute.identity.embedded.exports.adapter import EmbeddedIam
 from better_compute.identity.iam.exports import iam_resource
 from better_compute.kernel.iam import Check
+from better_compute.kernel.sealing import Sealer
 from better_compute.testing.embedded import EmbeddedPlatform, embedded_platform
 from better_compute.testing.harness import SECRET, refused
 
@@ -59,7 +60,7 @@ async def platform() -> AsyncIterator[EmbeddedPlatform]:
 async def elsewhere(platform: EmbeddedPlatform) -> AsyncIterator[Elsewhere]:
     clock = TwoHands()
     database = await Database.open(platform.database.settings)
-    adapter = EmbeddedIam(database, secret=SECRET, root_tenant_id="root", clock=clock)
+    adapter = EmbeddedIam(database, sealer=Sealer(SECRET), root_tenant_id="root", clock=clock)
     yield Elsewhere(adapter, clock, database)
     await database.close()
 
@@ -127,7 +128,7 @@ async def test_an_outage_is_not_remembered_as_an_answer(platform: EmbeddedPlatfo
     """daytona #3958: a time-out was cached as an invalid token."""
     key = await platform.make_key("acme", role="tenant-admin")
     impatient = await Database.open(replace(platform.database.settings, lock_timeout_seconds=0.05))
-    adapter = EmbeddedIam(impatient, secret=SECRET, root_tenant_id="root")
+    adapter = EmbeddedIam(impatient, sealer=Sealer(SECRET), root_tenant_id="root")
     async with await psycopg.AsyncConnection.connect(platform.database.settings.url) as holding:
         await holding.execute("lock table iam.api_keys in access exclusive mode")
         with refused(ErrorCode.UNAVAILABLE):
@@ -203,7 +204,7 @@ async def test_use_of_keys_and_sessions_moves_nothing(platform: EmbeddedPlatform
 
 async def test_watching_notices_changes_and_stops_when_told(platform: EmbeddedPlatform, elsewhere: Elsewhere) -> None:
     key = await platform.make_key("acme", role="tenant-admin")
-    adapter = EmbeddedIam(elsewhere.database, secret=SECRET, root_tenant_id="root")
+    adapter = EmbeddedIam(elsewhere.database, sealer=Sealer(SECRET), root_tenant_id="root")
     await adapter.authenticate(key.token)
     stop = asyncio.Event()
     watching = asyncio.create_task(adapter.watch(stop))

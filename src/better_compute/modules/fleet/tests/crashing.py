@@ -23,6 +23,7 @@ from better_compute.db.pool import Database
 from better_compute.db.query import Query
 from better_compute.kernel.iam import IamPort
 from better_compute.kernel.module import IamChoice
+from better_compute.kernel.sealing import Sealer
 from better_compute.modules.flavors.module import MODULE as FLAVORS
 from better_compute.modules.fleet.module import fleet_module
 from better_compute.modules.pools.module import MODULE as POOLS
@@ -78,7 +79,7 @@ def described() -> BetterCompute:
     """The deployment that is crashed."""
     fake = FakeIam()
 
-    def build(_database: Database, _secret: bytes, _root: str) -> IamPort:
+    def build(_database: Database, _sealer: Sealer, _root: str) -> IamPort:
         return fake
 
     return better_compute(modules=MODULES, iam=IamChoice(root_tenant_id="root", modules=(), build=build))

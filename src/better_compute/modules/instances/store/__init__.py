@@ -7,9 +7,13 @@ from typing import Any, Final
 from better_compute.base.errors import ErrorCode
 from better_compute.db.query import Query, Refusal
 from better_compute.kernel.hot import hot_query
+from better_compute.kernel.resealing import SealedColumn
 from better_compute.modules.capacity.exports import CLAIM_CALL
 from better_compute.modules.flavors.exports import charges
 from better_compute.modules.instances.schema import Power, State
+
+USER_DATA: Final = SealedColumn(table="instances", column="user_data", key=("id",), purpose="user-data:{id}")
+"""What instances start with; kept sealed."""
 
 NODE: Final = "a node runs instances of many tenants; the host or the reconciler asks for all of them"
 

@@ -12,7 +12,11 @@ from typing import Any, Final
 from better_compute.base.errors import ErrorCode
 from better_compute.db.query import Query, Refusal
 from better_compute.db.tx import Tx
+from better_compute.kernel.resealing import SealedColumn
 from better_compute.modules.sandboxes.schema import Network
+
+USER_DATA: Final = SealedColumn(table="sandbox_templates", column="user_data", key=("id",), purpose="user-data:{id}")
+"""What sandboxes of a template start with; kept sealed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,14 @@ from better_compute.app import App, better_compute
 from better_compute.base.errors import ErrorCode
 from better_compute.db.pool import Database, DatabaseSettings
 from better_compute.db.query import Query
+from better_compute.kernel import resealing
+from better_compute.kernel.doctor import diagnose
 from better_compute.kernel.effects import Effects
+from better_compute.kernel.findings import Finding
 from better_compute.kernel.iam import IamPort
 from better_compute.kernel.module import IamChoice
 from better_compute.kernel.reconciler import Step
-from better_compute.modules.secrets import reconciler
+from better_compute.kernel.sealing import Sealer
 from better_compute.modules.secrets.exports import resolve
 from better_compute.modules.secrets.module import secrets
 from better_compute.testing.fakes import FakeIam
@@ -19,7 +22,7 @@ from better_compute.testing.harness import refused
 from better_compute.testing.postgres import clone
 
 OLD, NEW, LOST = b"the first secret of the deployment", b"the second secret of the deployment", b"a secret nobody has"
-COUNT = 2 * reconciler.BATCH + 3
+COUNT = 2 * resealing.BATCH + 3
 
 SEALED = Query(
     name="tests.reseal.sealed",
@@ -46,7 +49,7 @@ class Deployments:
             yield app
 
 
-def build(_database: Database, _secret: bytes, _root: str) -> IamPort:
+def build(_database: Database, _sealer: Sealer, _root: str) -> IamPort:
     return FakeIam()
 
 
@@ -64,6 +67,10 @@ async def deployments() -> AsyncIterator[Deployments]:
 async def create(app: App, name: str) -> None:
     method = app.registry.method("secrets.create")
     await app.envelope.call(method, "acme", {"tenant_id": "acme", "name": name, "value": f"value of {name}"})
+
+
+async def findings(app: App) -> list[Finding]:
+    return await diagnose(app.deployment, [app.registry.checks["sealing.earlier"]])
 
 
 async def sealed_texts(app: App) -> list[str]:
@@ -86,12 +93,12 @@ async def test_values_open_under_both_secrets_and_then_under_the_new_one_alone()
             before = await sealed_texts(app)
         async with here.opened(NEW, OLD) as app:
             assert (await resolve(app.deployment, "secret://s0", tenant_id="acme")).reveal() == "value of s0"
-            await app.worker.run_once(reconciler.NAME, "all")
+            await app.worker.run_once(resealing.NAME, "all")
             await work(app)
             after = await sealed_texts(app)
             assert len(after) == COUNT
             assert not set(before) & set(after)
-            await app.worker.run_once(reconciler.NAME, "all")
+            await app.worker.run_once(resealing.NAME, "all")
             assert await sealed_texts(app) == after
         async with here.opened(NEW) as app:
             for number in (0, COUNT - 1):
@@ -113,7 +120,7 @@ async def test_a_value_that_does_not_open_is_left_alone_and_keeps_nothing_else_f
             await app.deployment.database.statement(DAMAGE, name="damaged")
             damaged = await sealed_texts(app)
         async with here.opened(NEW, OLD) as app:
-            await app.worker.run_once(reconciler.NAME, "all")
+            await app.worker.run_once(resealing.NAME, "all")
             assert (await resolve(app.deployment, "secret://whole", tenant_id="acme")).reveal() == "value of whole"
             kept = set(await sealed_texts(app)) & set(damaged)
             assert len(kept) == 2
@@ -128,13 +135,29 @@ async def test_a_value_changed_meanwhile_is_not_replaced_by_the_old_one() -> Non
         async with here.opened(OLD) as app:
             await create(app, "one")
         async with here.opened(NEW, OLD) as app:
+            step_here = app.registry.reconcilers[resealing.NAME]
             step = Step(app.deployment, "all", Effects())
             async with app.deployment.database.transaction(read_only=True) as tx:
-                plan = await reconciler.load(step, tx)
+                plan = await step_here.load(step, tx)
             assert plan is not None
-            done = await reconciler.act(step, plan)
+            done = await resealing.reseal(step, plan)
             async with app.deployment.database.transaction() as tx:
-                await reconciler.record(step, tx, plan, done)
+                await resealing.record(step, tx, plan, done)
                 first = await tx.many(SEALED)
-                await reconciler.record(step, tx, plan, await reconciler.act(step, plan))
+                await resealing.record(step, tx, plan, await resealing.reseal(step, plan))
                 assert await tx.many(SEALED) == first
+
+
+async def test_the_doctor_tells_whether_an_earlier_secret_is_still_needed() -> None:
+    async with deployments() as here:
+        async with here.opened(OLD) as app:
+            await create(app, "one")
+            assert await findings(app) == []
+        async with here.opened(NEW) as app:
+            [lost] = await findings(app)
+            assert (lost.severity, lost.counted, lost.subject) == ("error", 1, "column/secret_versions.sealed")
+        async with here.opened(NEW, OLD) as app:
+            [needed] = await findings(app)
+            assert (needed.severity, needed.counted) == ("warning", 1)
+            await app.worker.run_once(resealing.NAME, "all")
+            assert await findings(app) == []
