@@ -20,8 +20,8 @@ from better_compute.kernel.composite import Checked
 from better_compute.kernel.events import EventType
 from better_compute.kernel.listing import list_page
 from better_compute.kernel.method import method
-from better_compute.kernel.module import Module
 from better_compute.kernel.metrics import COUNTERS
+from better_compute.kernel.module import Module
 from better_compute.kernel.resources import Resource, ResourceType
 from better_compute.kernel.targets import each, in_tenant, owned
 from better_compute.testing.harness import Harness, harness, refused
