@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from better_compute.base.errors import ComputeError
 from better_compute.base.items import ItemKind
 from better_compute.builtin import MODULES, default
+from better_compute.modules.fleet.rules.document import read_document
 from better_compute.modules.fleet.rules.order import ordered_kinds
 from better_compute.modules.fleet.rules.reference import fields_page
 from better_compute.modules.fleet.schema import FRAME
@@ -46,6 +48,35 @@ def test_a_default_is_its_own_canonical_spelling(kind: ItemKind[Any]) -> None:
     for rule in kind.fields:
         if rule.name in kind.defaults:
             assert rule.normal(kind.defaults[rule.name]) == kind.defaults[rule.name]
+
+
+NULLABLE = [
+    (kind, rule.name)
+    for kind in KINDS
+    if not kind.is_map
+    for rule in kind.fields
+    if kind.absent(rule.name) != "required"
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), NULLABLE, ids=lambda given: getattr(given, "name", given))
+def test_null_and_leaving_out_mean_what_the_reference_says(kind: ItemKind[Any], name: str) -> None:
+    document = json.loads(json.dumps(EXAMPLE))
+    owner = next(item for item in document[kind.list_name] if kind.inner is None or item.get(kind.inner))
+    item = owner if kind.inner is None else owner[kind.inner][0]
+    item.pop(name, None)
+    (wanted, *_) = read_document(KINDS, document).wanted[kind.name]
+    assert wanted.values.get(name) == (kind.defaults[name] if kind.absent(name) == "default" else None)
+    assert (name in wanted.values) == (kind.absent(name) == "default")
+    item[name] = None
+    (rule,) = [rule for rule in kind.fields if rule.name == name]
+    if rule.removable:
+        (wanted, *_) = read_document(KINDS, document).wanted[kind.name]
+        assert (name, None) in wanted.values.items()
+        return
+    with pytest.raises(ComputeError) as caught:
+        read_document(KINDS, document)
+    assert caught.value.details["path"].endswith(f".{name}")
 
 
 def test_kinds_are_ordered_as_in_the_seed() -> None:

@@ -37,9 +37,7 @@ def _named_by(kind: AnyKind) -> str:
 
 
 def _life(kind: AnyKind) -> str:
-    if kind.delete is None:
-        return f"Pruning: {kind.kept}."
-    return f"Pruning deletes: {kind.delete_note}." if kind.delete_note else "Pruning deletes."
+    return f"With `prune`: {kind.kept or kind.delete_note or 'deleted'}."
 
 
 def _row(kind: AnyKind, rule: FieldRule) -> str:
@@ -50,4 +48,5 @@ def _row(kind: AnyKind, rule: FieldRule) -> str:
     }[kind.absent(rule.name)]
     change = "never" if rule.fixed else "the listed keys" if rule.by_listed_keys else "yes"
     null = "removes it" if rule.removable else "refused"
-    return f"| `{rule.name}` | {change} | {absent} | {null} | {kind.described(rule.name)} |\n"
+    meaning = kind.described(rule.name).replace("\n", " ").replace("|", "\\|")
+    return f"| `{rule.name}` | {change} | {absent} | {null} | {meaning} |\n"
