@@ -195,6 +195,37 @@ begin
 end
 $$;
 
+CREATE FUNCTION public.instances_admit_provided_v1(p_id text, p_tenant text, p_pool text, p_pool_version bigint, p_owns_pool boolean, p_project text, p_name text, p_flavor_id text, p_flavor_version bigint, p_flavor text, p_shape integer[], p_image text, p_user_data text, p_ssh_keys text[], p_labels text, p_created_by text, p_message text) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+declare
+  v_grants jsonb;
+  v_charged_to text[] := '{}';
+begin
+  perform pg_advisory_xact_lock_shared(hashtextextended(p_flavor_id, 0));
+  select attributes -> 'grantTenantIds' into v_grants from projection
+    where tenant_id = p_tenant and type = 'compute-pool' and id = p_pool and version = p_pool_version;
+  if not found then
+    raise exception using errcode = 'BC003', message = 'The pool changed meanwhile.';
+  end if;
+  if v_grants is not null then
+    v_charged_to := array(select jsonb_array_elements_text(v_grants));
+  end if;
+  perform 1 from flavors where id = p_flavor_id and version = p_flavor_version;
+  if not found then
+    raise exception using errcode = 'BC003', message = 'The flavor changed meanwhile.';
+  end if;
+  insert into instances (
+    id, tenant_id, pool_id, owns_pool, project_id, name, flavor_id, flavor, vcpu, memory_gib, disk_gib, gpus, image_id,
+    user_data, ssh_keys, labels, state, reason, message, conditions, generation, created_by, charged_to)
+  values (
+    p_id, p_tenant, p_pool, p_owns_pool, p_project, p_name, p_flavor_id, p_flavor, p_shape[1], p_shape[2], p_shape[3],
+    p_shape[4], p_image, p_user_data, p_ssh_keys, p_labels::jsonb, 'pending', 'Ordered', p_message, '[]', 1,
+    p_created_by, v_charged_to);
+  return (extract(epoch from now()) * 1000)::bigint;
+end
+$$;
+
 CREATE FUNCTION public.instances_admit_v1(p_claim text, p_id text, p_tenant text, p_pool text, p_pool_version bigint, p_owns_pool boolean, p_project text, p_name text, p_flavor_id text, p_flavor_version bigint, p_flavor text, p_shape integer[], p_placement text, p_image text, p_user_data text, p_ssh_keys text[], p_labels text, p_allocation text, p_basis bigint, p_host_placement text, p_conditions text, p_created_by text) RETURNS text
     LANGUAGE plpgsql
     AS $$
@@ -231,6 +262,16 @@ begin
     'Placed', 'A node was found; its daemon builds the guest next.', p_conditions::jsonb, p_allocation, v_node,
     p_host_placement::jsonb, v_generation, p_created_by, v_charged_to);
   return (extract(epoch from now()) * 1000)::bigint || ',' || p_claim;
+end
+$$;
+
+CREATE FUNCTION public.provider_servers_open_v1(p_holder text, p_tenant text, p_pool text, p_account text, p_offer text) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+begin
+  insert into provider_servers (holder, tenant_id, pool_id, account_id, offer_id)
+  values (p_holder, p_tenant, p_pool, p_account, p_offer);
+  return true;
 end
 $$;
 
@@ -589,6 +630,7 @@ CREATE TABLE iam.tenants (
     boundary jsonb,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     deleted_at timestamp with time zone,
+    sessions_valid_from timestamp with time zone DEFAULT to_timestamp((0)::double precision) NOT NULL,
     CONSTRAINT tenants_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'suspended'::text, 'deleted'::text])))
 );
 
@@ -598,6 +640,14 @@ CREATE TABLE iam.totp (
     secret text NOT NULL,
     confirmed_at timestamp with time zone,
     last_step bigint DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE public.allocation_shapes (
+    allocation_id text NOT NULL,
+    tenant_id text NOT NULL,
+    until timestamp with time zone NOT NULL,
+    resources text[] NOT NULL,
+    amounts bigint[] NOT NULL
 );
 
 CREATE TABLE public.allocations (
@@ -611,6 +661,7 @@ CREATE TABLE public.allocations (
     gpus integer DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     released_at timestamp with time zone,
+    settled boolean DEFAULT false NOT NULL,
     CONSTRAINT allocations_check CHECK ((cardinality(resources) = cardinality(amounts)))
 );
 
@@ -629,6 +680,32 @@ CREATE TABLE public.audit (
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT audit_outcome_check CHECK ((outcome = ANY (ARRAY['allow'::text, 'deny'::text])))
+);
+
+CREATE TABLE public.audit_heads (
+    tenant_id text NOT NULL,
+    sequence bigint NOT NULL,
+    hash text NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.audit_mark (
+    single boolean DEFAULT true NOT NULL,
+    sealed_below bigint DEFAULT 0 NOT NULL,
+    next_below bigint DEFAULT 0 NOT NULL,
+    next_xid bigint DEFAULT 0 NOT NULL,
+    next_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT audit_mark_single_check CHECK (single)
+);
+
+CREATE TABLE public.audit_seals (
+    tenant_id text NOT NULL,
+    sequence bigint NOT NULL,
+    row_seq bigint NOT NULL,
+    previous_hash text NOT NULL,
+    hash text NOT NULL,
+    sealed_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT audit_seals_sequence_check CHECK ((sequence > 0))
 );
 
 ALTER TABLE public.audit ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
@@ -668,7 +745,8 @@ CREATE TABLE public.events (
     data jsonb NOT NULL,
     at timestamp with time zone DEFAULT now() NOT NULL,
     txid xid8 DEFAULT pg_current_xact_id() NOT NULL,
-    delivered_at timestamp with time zone
+    delivered_at timestamp with time zone,
+    horizon bigint DEFAULT GREATEST(((pg_snapshot_xmax(pg_current_snapshot()))::text)::bigint, (((pg_current_xact_id())::text)::bigint + 1)) NOT NULL
 );
 
 ALTER TABLE public.events ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (
@@ -710,7 +788,11 @@ CREATE TABLE public.fleet_applied (
     applied_at timestamp with time zone DEFAULT now() NOT NULL,
     checked_at timestamp with time zone,
     drift jsonb,
-    drift_hash text
+    drift_hash text,
+    acked_hash text,
+    acked_until timestamp with time zone,
+    acked_by text DEFAULT ''::text NOT NULL,
+    acked_reason text DEFAULT ''::text NOT NULL
 );
 
 CREATE TABLE public.fleet_names (
@@ -721,6 +803,13 @@ CREATE TABLE public.fleet_names (
     lives integer NOT NULL,
     named_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT fleet_names_lives_check CHECK ((lives >= 1))
+);
+
+CREATE UNLOGGED TABLE public.fleet_progress (
+    tenant_id text NOT NULL,
+    done integer NOT NULL,
+    total integer NOT NULL,
+    at timestamp with time zone DEFAULT now() NOT NULL
 );
 
 CREATE TABLE public.idempotency (
@@ -773,8 +862,8 @@ CREATE TABLE public.instances (
     power text DEFAULT 'running'::text NOT NULL,
     reboots integer DEFAULT 0 NOT NULL,
     conditions jsonb NOT NULL,
-    allocation_id text NOT NULL,
-    node_id text NOT NULL,
+    allocation_id text,
+    node_id text,
     host_placement jsonb,
     generation bigint NOT NULL,
     created_by text NOT NULL,
@@ -860,6 +949,7 @@ CREATE TABLE public.nodes (
     created_by text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     last_seen_at timestamp with time zone,
+    clock_skew_ms bigint,
     CONSTRAINT nodes_lost_from_check CHECK ((lost_from = ANY (ARRAY['ready'::text, 'cordoned'::text, 'draining'::text]))),
     CONSTRAINT nodes_state_check CHECK ((state = ANY (ARRAY['enrolling'::text, 'ready'::text, 'cordoned'::text, 'draining'::text, 'lost'::text, 'retired'::text])))
 )
@@ -929,6 +1019,40 @@ CREATE TABLE public.projects (
     CONSTRAINT projects_state_check CHECK ((state = ANY (ARRAY['active'::text, 'archived'::text])))
 );
 
+CREATE TABLE public.provider_accounts (
+    id text NOT NULL,
+    tenant_id text NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    provider text NOT NULL,
+    config jsonb NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    quiet_until timestamp with time zone,
+    owner_id text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+CREATE TABLE public.provider_identity (
+    deployment text NOT NULL
+);
+
+CREATE TABLE public.provider_servers (
+    holder text NOT NULL,
+    tenant_id text NOT NULL,
+    pool_id text NOT NULL,
+    account_id text NOT NULL,
+    offer_id text NOT NULL,
+    server_id text,
+    status text,
+    ordered_at timestamp with time zone,
+    seen_at timestamp with time zone,
+    reboots integer DEFAULT 0 NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    look_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    released_at timestamp with time zone
+);
+
 CREATE TABLE public.quotas (
     tenant_id text NOT NULL,
     pool_id text NOT NULL,
@@ -982,7 +1106,7 @@ CREATE TABLE public.sandbox_templates (
 CREATE TABLE public.sandbox_volumes (
     id text NOT NULL,
     tenant_id text NOT NULL,
-    pool_id text NOT NULL,
+    pool_id text,
     name text NOT NULL COLLATE pg_catalog."C",
     size_gib bigint NOT NULL,
     created_by text NOT NULL,
@@ -1015,6 +1139,27 @@ CREATE TABLE public.secrets (
     updated_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
+CREATE TABLE public.sim_calls (
+    account_id text NOT NULL,
+    minute bigint NOT NULL,
+    calls integer NOT NULL
+);
+
+CREATE TABLE public.sim_servers (
+    id text NOT NULL,
+    account_id text NOT NULL,
+    key text NOT NULL,
+    name text NOT NULL,
+    labels jsonb NOT NULL,
+    offer_id text NOT NULL,
+    image text NOT NULL,
+    power text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    finished boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT sim_servers_power_check CHECK ((power = ANY (ARRAY['running'::text, 'stopped'::text])))
+);
+
 CREATE TABLE public.sites (
     id text NOT NULL,
     tenant_id text NOT NULL,
@@ -1023,6 +1168,27 @@ CREATE TABLE public.sites (
     iam_region text,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT sites_kind_check CHECK ((kind = ANY (ARRAY['shared'::text, 'dedicated'::text, 'custom'::text])))
+);
+
+CREATE TABLE public.usage_progress (
+    allocation_id text NOT NULL,
+    tenant_id text NOT NULL,
+    metered_until timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.usage_windows (
+    tenant_id text NOT NULL,
+    object_id text NOT NULL,
+    meter text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    pool_id text NOT NULL,
+    project_id text,
+    size bigint NOT NULL,
+    unit_seconds bigint NOT NULL,
+    CONSTRAINT usage_windows_check CHECK ((starts_at < ends_at)),
+    CONSTRAINT usage_windows_size_check CHECK ((size > 0)),
+    CONSTRAINT usage_windows_unit_seconds_check CHECK ((unit_seconds > 0))
 );
 
 CREATE TABLE public.work (
@@ -1120,11 +1286,26 @@ ALTER TABLE ONLY iam.tenants
 ALTER TABLE ONLY iam.totp
     ADD CONSTRAINT totp_pkey PRIMARY KEY (tenant_id, identity_id);
 
+ALTER TABLE ONLY public.allocation_shapes
+    ADD CONSTRAINT allocation_shapes_pkey PRIMARY KEY (allocation_id, until);
+
 ALTER TABLE ONLY public.allocations
     ADD CONSTRAINT allocations_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.audit_heads
+    ADD CONSTRAINT audit_heads_pkey PRIMARY KEY (tenant_id);
+
+ALTER TABLE ONLY public.audit_mark
+    ADD CONSTRAINT audit_mark_pkey PRIMARY KEY (single);
+
 ALTER TABLE ONLY public.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (seq);
+
+ALTER TABLE ONLY public.audit_seals
+    ADD CONSTRAINT audit_seals_pkey PRIMARY KEY (tenant_id, sequence);
+
+ALTER TABLE ONLY public.audit_seals
+    ADD CONSTRAINT audit_seals_row_seq_key UNIQUE (row_seq);
 
 ALTER TABLE ONLY public.device_bookings
     ADD CONSTRAINT device_bookings_once EXCLUDE USING gist (device_id WITH =, during WITH &&);
@@ -1152,6 +1333,9 @@ ALTER TABLE ONLY public.fleet_applied
 
 ALTER TABLE ONLY public.fleet_names
     ADD CONSTRAINT fleet_names_pkey PRIMARY KEY (tenant_id, kind, name);
+
+ALTER TABLE ONLY public.fleet_progress
+    ADD CONSTRAINT fleet_progress_pkey PRIMARY KEY (tenant_id);
 
 ALTER TABLE ONLY public.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (object_id);
@@ -1201,6 +1385,15 @@ ALTER TABLE ONLY public.projects
 ALTER TABLE ONLY public.projects
     ADD CONSTRAINT projects_tenant_name UNIQUE (tenant_id, name);
 
+ALTER TABLE ONLY public.provider_accounts
+    ADD CONSTRAINT provider_accounts_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.provider_accounts
+    ADD CONSTRAINT provider_accounts_tenant_name UNIQUE (tenant_id, name);
+
+ALTER TABLE ONLY public.provider_servers
+    ADD CONSTRAINT provider_servers_pkey PRIMARY KEY (holder);
+
 ALTER TABLE ONLY public.quotas
     ADD CONSTRAINT quotas_pkey PRIMARY KEY (tenant_id, pool_id, resource);
 
@@ -1237,8 +1430,23 @@ ALTER TABLE ONLY public.secrets
 ALTER TABLE ONLY public.secrets
     ADD CONSTRAINT secrets_tenant_name UNIQUE (tenant_id, name);
 
+ALTER TABLE ONLY public.sim_calls
+    ADD CONSTRAINT sim_calls_pkey PRIMARY KEY (account_id);
+
+ALTER TABLE ONLY public.sim_servers
+    ADD CONSTRAINT sim_servers_key UNIQUE (account_id, key);
+
+ALTER TABLE ONLY public.sim_servers
+    ADD CONSTRAINT sim_servers_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.sites
     ADD CONSTRAINT sites_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.usage_progress
+    ADD CONSTRAINT usage_progress_pkey PRIMARY KEY (allocation_id);
+
+ALTER TABLE ONLY public.usage_windows
+    ADD CONSTRAINT usage_windows_pkey PRIMARY KEY (tenant_id, object_id, meter, starts_at);
 
 ALTER TABLE ONLY public.work
     ADD CONSTRAINT work_pkey PRIMARY KEY (reconciler, key);
@@ -1285,11 +1493,13 @@ CREATE UNIQUE INDEX allocations_holder ON public.allocations USING btree (holder
 
 CREATE INDEX allocations_node ON public.allocations USING btree (node_id) WHERE (released_at IS NULL);
 
+CREATE INDEX allocations_unsettled ON public.allocations USING btree (id) WHERE ((released_at IS NOT NULL) AND (NOT settled));
+
 CREATE INDEX audit_tenant ON public.audit USING btree (tenant_id, seq);
 
 CREATE INDEX device_bookings_open ON public.device_bookings USING btree (device_id) WHERE upper_inf(during);
 
-CREATE INDEX events_tenant ON public.events USING btree (tenant_id, seq);
+CREATE INDEX events_reading ON public.events USING btree (tenant_id, horizon, seq);
 
 CREATE INDEX events_undelivered ON public.events USING btree (seq) WHERE (delivered_at IS NULL);
 
@@ -1315,6 +1525,8 @@ CREATE INDEX nodes_tenant ON public.nodes USING btree (tenant_id, id);
 
 CREATE INDEX pool_offers_owner ON public.pool_offers USING btree (owner_tenant_id);
 
+CREATE INDEX pool_offers_reaching ON public.pool_offers USING btree (pool_id) WHERE include_descendants;
+
 CREATE INDEX pool_offers_tenant ON public.pool_offers USING btree (tenant_id, pool_id);
 
 CREATE INDEX pools_provider_account ON public.pools USING btree (provider_account_id) WHERE (provider_account_id IS NOT NULL);
@@ -1322,6 +1534,12 @@ CREATE INDEX pools_provider_account ON public.pools USING btree (provider_accoun
 CREATE INDEX pools_tenant ON public.pools USING btree (tenant_id, id);
 
 CREATE INDEX projection_resource ON public.projection USING btree (type, id);
+
+CREATE UNIQUE INDEX provider_identity_one ON public.provider_identity USING btree ((true));
+
+CREATE INDEX provider_servers_account ON public.provider_servers USING btree (account_id);
+
+CREATE INDEX provider_servers_due ON public.provider_servers USING btree (look_at) WHERE (look_at IS NOT NULL);
 
 CREATE INDEX quotas_pool ON public.quotas USING btree (pool_id, tenant_id);
 
@@ -1334,6 +1552,10 @@ CREATE INDEX sandbox_templates_pool ON public.sandbox_templates USING btree (poo
 CREATE INDEX sandbox_templates_secrets ON public.sandbox_templates USING gin (secret_ids);
 
 CREATE INDEX sites_tenant ON public.sites USING btree (tenant_id, id);
+
+CREATE INDEX usage_windows_project ON public.usage_windows USING btree (tenant_id, project_id, starts_at) WHERE (project_id IS NOT NULL);
+
+CREATE INDEX usage_windows_time ON public.usage_windows USING btree (tenant_id, starts_at, object_id, meter);
 
 CREATE INDEX work_due ON public.work USING btree (reconciler, due_at);
 
@@ -1438,6 +1660,9 @@ ALTER TABLE ONLY iam.tenants
 ALTER TABLE ONLY iam.totp
     ADD CONSTRAINT totp_tenant_id_identity_id_fkey FOREIGN KEY (tenant_id, identity_id) REFERENCES iam.identities(tenant_id, id);
 
+ALTER TABLE ONLY public.allocation_shapes
+    ADD CONSTRAINT allocation_shapes_allocation_id_fkey FOREIGN KEY (allocation_id) REFERENCES public.allocations(id);
+
 ALTER TABLE ONLY public.device_bookings
     ADD CONSTRAINT device_bookings_allocation_id_fkey FOREIGN KEY (allocation_id) REFERENCES public.allocations(id);
 
@@ -1476,6 +1701,9 @@ ALTER TABLE ONLY public.pool_offers
 
 ALTER TABLE ONLY public.pools
     ADD CONSTRAINT pools_site_id_fkey FOREIGN KEY (site_id) REFERENCES public.sites(id);
+
+ALTER TABLE ONLY public.provider_servers
+    ADD CONSTRAINT provider_servers_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.provider_accounts(id);
 
 ALTER TABLE ONLY public.sandbox_template_volumes
     ADD CONSTRAINT sandbox_template_volumes_template_id_fkey FOREIGN KEY (template_id) REFERENCES public.sandbox_templates(id) ON DELETE CASCADE;
