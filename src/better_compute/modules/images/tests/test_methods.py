@@ -91,7 +91,7 @@ async def test_a_source_is_a_web_address_without_credentials(h: Harness, url: st
 
 
 async def test_an_image_is_kept_while_an_instance_uses_it() -> None:
-    async with harness(*vps()) as h:
+    async with harness(*vps(sandboxes=False)) as h:
         world = await make_world(h)
         image_id, instance_id = world.known["imageId"], world.known["instanceId"]
         with refused(ErrorCode.INVALID_STATE) as caught:
