@@ -1,4 +1,4 @@
-"""The commands of every guide run as written, in order, against a platform as `make run` starts it.
+"""The commands of every guide run as written, in order, against a fresh platform as `make run` starts it.
 
 A block marked `bash` is run; one marked otherwise is only shown. A guide that speaks to tenants says so in its first
 lines ("For tenants.", "of the tenant `acme`") and is run with the tenant's token, every other one with the operator's.
@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-import pytest_asyncio
 
 from better_compute.processes.devfile import DevFile, read_dev_file
 from better_compute.testing.programs import environment_for, free_port, started
@@ -21,14 +20,13 @@ ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 
 pytestmark = [
-    pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.processes,
     pytest.mark.slow,
     pytest.mark.xdist_group("platform"),
 ]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture
 async def platform() -> AsyncIterator[tuple[Path, DevFile]]:
     with TemporaryDirectory(prefix="bc-guides-") as made:
         folder = Path(made)
