@@ -59,7 +59,10 @@ class Connection(AsyncConnection[tuple[Any, ...]]):
         with suppress(psycopg.Error):
             pgconn.consume_input()
             # A notice, or a setting changed by a reload, is something to read and no reason to hang up.
-            return pgconn.status == pq.ConnStatus.OK and not self._poll.poll(0)
+            if pgconn.status == pq.ConnStatus.OK and not self._poll.poll(0):
+                return True
+        if self._single is not None:
+            self._single.let_go()
         return False
 
     @property

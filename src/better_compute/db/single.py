@@ -4,6 +4,9 @@ psycopg's cursor builds a query object, a state machine and two event-loop regis
 costs as much as the rest of such a call. This does the same over the same libpq connection and with the same adapters,
 and nothing else: prepare once per connection, send, wait until the socket is readable, read one result. The reader
 stays registered between statements; whatever else uses the connection takes it away, and it is put back when needed.
+
+libpq closes the socket itself when it finds the connection broken, and the next connection may get its number. So the
+number is remembered, and whoever may have made libpq notice takes the reader away before anybody else runs.
 """
 
 import asyncio
@@ -28,10 +31,17 @@ class Single:
         self._made = 0
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None
-        self._watching = False
+        self._watched: int | None = None
 
     async def run(self, text: bytes, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The rows; raises psycopg's errors."""
+        try:
+            return await self._run(text, values)
+        except psycopg.OperationalError:
+            self.let_go()
+            raise
+
+    async def _run(self, text: bytes, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         params = self._transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
         known = self._names.get(text)
         try:
@@ -54,9 +64,9 @@ class Single:
 
     def let_go(self) -> None:
         """Somebody else is about to wait on the connection's socket."""
-        if self._watching:
-            self._loop.remove_reader(self._pgconn.socket)
-            self._watching = False
+        if self._watched is not None:
+            self._loop.remove_reader(self._watched)
+            self._watched = None
 
     async def _prepare(self, text: bytes) -> bytes:
         self._made += 1
@@ -82,6 +92,7 @@ class Single:
                     break
                 found = result
         except asyncio.CancelledError:
+            self.let_go()
             pgconn.finish()  # its answer would be taken for the next statement's
             raise
         if found is None:
@@ -91,9 +102,9 @@ class Single:
         return found
 
     async def _readable(self) -> None:
-        if not self._watching:
-            self._loop.add_reader(self._pgconn.socket, self._wake)
-            self._watching = True
+        if self._watched is None:
+            self._watched = self._pgconn.socket
+            self._loop.add_reader(self._watched, self._wake)
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -104,11 +115,12 @@ class Single:
     async def _writable(self) -> None:
         """For what does not fit into the socket's buffer at once."""
         room = asyncio.Event()
-        self._loop.add_writer(self._pgconn.socket, room.set)
+        watched = self._pgconn.socket
+        self._loop.add_writer(watched, room.set)
         try:
             await room.wait()
         finally:
-            self._loop.remove_writer(self._pgconn.socket)
+            self._loop.remove_writer(watched)
 
     def _wake(self) -> None:
         if self._waiter is None:

@@ -1,6 +1,8 @@
 """Single statements: the short way must mean the same as psycopg's own."""
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -123,3 +125,46 @@ async def test_without_prepared_statements_it_works_as_well(postgres_url: str) -
 
 async def _sleep(database: Database) -> None:
     await database.statement(SLEEP)
+
+
+def break_off(connection: Connection) -> None:
+    """The server is gone without a word, as after kill -9; nothing of this loop has noticed yet."""
+    with socket.socket(fileno=os.dup(connection.pgconn.socket)) as same:
+        same.shutdown(socket.SHUT_RDWR)
+
+
+async def test_a_server_that_went_without_a_word_is_noticed_before_use(postgres_url: str) -> None:
+    broken = await connect(DatabaseSettings(url=postgres_url))
+    await broken.run_single(b"select 1", [])
+    break_off(broken)
+    assert not broken.alive()
+    await broken.close()
+    await reuses_the_socket(postgres_url)
+
+
+async def test_a_server_that_goes_without_a_word_meanwhile_breaks_the_statement_alone(postgres_url: str) -> None:
+    broken = await connect(DatabaseSettings(url=postgres_url))
+    await broken.run_single(b"select 1", [])
+    break_off(broken)
+    with pytest.raises(psycopg.OperationalError):
+        await broken.run_single(b"select 1", [])
+    await broken.close()
+    await reuses_the_socket(postgres_url)
+
+
+async def test_a_statement_that_is_cancelled_gives_its_socket_up(postgres_url: str) -> None:
+    broken = await connect(DatabaseSettings(url=postgres_url))
+    await broken.run_single(b"select 1", [])
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await broken.run_single(b"select pg_sleep(30)", [])
+    await broken.close()
+    await reuses_the_socket(postgres_url)
+
+
+async def reuses_the_socket(url: str) -> None:
+    """The next connection gets the number of the closed one, and has to be heard."""
+    following = await connect(DatabaseSettings(url=url))
+    async with asyncio.timeout(10):
+        assert await following.run_single(b"select 1", []) == [(1,)]
+    await following.close()
